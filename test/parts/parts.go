@@ -1,0 +1,84 @@
+// Package parts names what tests need beside Go: root, strace, a Debian root.
+// A missing part skips the test with the reason and how to get it; with CI=true
+// it fails instead, so that a skip can never pass for a success.
+package parts
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Need skips t, or fails it when CI=true, unless every named part is here. A
+// name is "root" (uid 0), "debian-root" (see Dir) or a command on PATH.
+func Need(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := find(name); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatalf("needs %s: %v", name, err)
+			}
+			t.Skipf("needs %s: %v", name, err)
+		}
+	}
+}
+
+// Dir is the folder in which a built part lies: "debian-root" is the root of a
+// minimal Debian with systemd. It is shared between tests, which must not write
+// to it.
+func Dir(name string) string {
+	return filepath.Join(cache(), name)
+}
+
+func find(name string) error {
+	switch name {
+	case "root":
+		if os.Geteuid() != 0 {
+			return fmt.Errorf("run the tests as root")
+		}
+	case "debian-root":
+		if _, err := os.Stat(filepath.Join(Dir(name), ".complete")); err != nil {
+			return fmt.Errorf("build it once with `make parts` as root")
+		}
+	default:
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("install it: apt-get install %s", debian(name))
+		}
+	}
+	return nil
+}
+
+// debian maps a command to the Debian package that holds it.
+func debian(command string) string {
+	switch command {
+	case "setfacl", "getfacl":
+		return "acl"
+	case "setfattr", "getfattr":
+		return "attr"
+	case "chattr", "lsattr", "mkfs.ext4":
+		return "e2fsprogs"
+	case "setcap", "getcap":
+		return "libcap2-bin"
+	case "unshare", "nsenter", "mount":
+		return "util-linux"
+	}
+	return command
+}
+
+// cache is $KEEL_CACHE, else .cache at the top of the checkout.
+func cache() string {
+	if dir := os.Getenv("KEEL_CACHE"); dir != "" {
+		return dir
+	}
+	dir, err := os.Getwd()
+	for err == nil && !strings.HasSuffix(dir, "/") {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Join(dir, ".cache")
+}
