@@ -1,0 +1,2 @@
+// Package host is the only code that changes a machine.
+package host
