@@ -2,11 +2,63 @@ SHELL := /bin/sh
 GO ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: help
+# What is built or downloaded once and kept: the linter, the Debian root of the tests.
+CACHE := $(abspath $(or $(KEEL_CACHE),.cache))
+TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | cksum | tr ' ' -)-$(shell $(GO) env GOVERSION)
+VERSION := $(or $(shell git -c safe.directory='*' describe --tags --always --abbrev=12 --dirty 2>/dev/null),unknown)
+
+# What ships is what go.mod says: no workspace. The same commit gives the same bytes, wherever it lies.
+BUILD := GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X github.com/tlspu/keel/cmd/cli.version=$(VERSION)'
+PLATFORMS := linux-amd64 linux-arm64 freebsd-amd64 freebsd-arm64
+
+.PHONY: help build run test parts lint generate verify bench dist clean
+
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-.PHONY: lint
-lint: ## golangci-lint over both modules and both systems
-	GOWORK=off $(GO) build -modfile=tools/go.mod -o .cache/tools/ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	.cache/tools/golangci-lint run ./...
+build: ## bin/keel, a static binary stamped with the version
+	$(BUILD) -o bin/keel ./cmd/keel
+
+run: build ## show Keel keeping an example root, in a scratch folder
+	@test/e2e/run.sh
+
+test: ## every test of both modules, with -race where a C compiler is; ends with a list of the skips
+	@$(GO) run ./test/report
+
+parts: ## as root on Debian: install and build what no test should have to skip for
+	@test/parts/debian.sh '$(CACHE)'
+
+lint: $(TOOLS)/golangci-lint ## golangci-lint over both modules, for linux and for freebsd
+	for os in linux freebsd; do \
+		GOOS=$$os $< run ./... && (cd api && GOOS=$$os $< run -c ../.golangci.yml ./...) || exit 1; \
+	done
+
+generate: $(TOOLS)/controller-gen ## deepcopy code, CRDs and documents made from code
+	PATH='$(TOOLS)':"$$PATH" $(GO) generate ./... ./api/...
+
+verify: generate ## generate and tidy; fails, naming the files, when that changes what is committed
+	GOWORK=off $(GO) mod tidy
+	cd api && GOWORK=off $(GO) mod tidy
+	$(GO) work sync
+	@changed=$$(git status --porcelain) && [ -z "$$changed" ] || \
+		{ printf 'not committed, or not what make verify makes of it:\n%s\n' "$$changed"; exit 1; }
+
+bench: build ## measure Keel against other programs in one run and print a table
+	$(GO) run ./test/bench
+
+dist: ## dist/keel-VERSION-OS-ARCH for linux and freebsd on amd64 and arm64, and SHA256SUMS
+	rm -rf dist
+	@for p in $(PLATFORMS); do \
+		echo "dist/keel-$(VERSION)-$$p" && \
+		GOOS=$${p%-*} GOARCH=$${p#*-} $(BUILD) -o dist/keel-$(VERSION)-$$p ./cmd/keel || exit 1; \
+	done
+	cd dist && sha256sum keel-* >SHA256SUMS
+
+clean: ## remove what was built, but for the cache
+	rm -rf bin dist
+
+$(TOOLS)/golangci-lint:
+	cd tools && GOWORK=off $(GO) build -buildvcs=false -o '$@' github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+$(TOOLS)/controller-gen:
+	cd tools && GOWORK=off $(GO) build -buildvcs=false -o '$@' sigs.k8s.io/controller-tools/cmd/controller-gen

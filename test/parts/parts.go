@@ -45,27 +45,33 @@ func find(name string) error {
 		}
 	default:
 		if _, err := exec.LookPath(name); err != nil {
-			return fmt.Errorf("install it: apt-get install %s", debian(name))
+			pkg, ok := packages[name]
+			if !ok {
+				return fmt.Errorf("install it: %s is not on PATH", name)
+			}
+			return fmt.Errorf("install it: apt-get install %s", pkg)
 		}
 	}
 	return nil
 }
 
-// debian maps a command to the Debian package that holds it.
-func debian(command string) string {
-	switch command {
-	case "setfacl", "getfacl":
-		return "acl"
-	case "setfattr", "getfattr":
-		return "attr"
-	case "chattr", "lsattr", "mkfs.ext4":
-		return "e2fsprogs"
-	case "setcap", "getcap":
-		return "libcap2-bin"
-	case "unshare", "nsenter", "mount":
-		return "util-linux"
-	}
-	return command
+// packages maps the commands that tests need to the Debian packages that hold
+// them.
+var packages = map[string]string{
+	"chattr":    "e2fsprogs",
+	"gcc":       "gcc",
+	"getcap":    "libcap2-bin",
+	"getfacl":   "acl",
+	"getfattr":  "attr",
+	"lsattr":    "e2fsprogs",
+	"mkfs.ext4": "e2fsprogs",
+	"mount":     "util-linux",
+	"nsenter":   "util-linux",
+	"setcap":    "libcap2-bin",
+	"setfacl":   "acl",
+	"setfattr":  "attr",
+	"strace":    "strace",
+	"unshare":   "util-linux",
 }
 
 // cache is $KEEL_CACHE, else .cache at the top of the checkout.
