@@ -1,0 +1,37 @@
+package plugin
+
+// Nearest is the one of names that a person most likely meant by name, or ""
+// when none is close: at most a third of the letters differ.
+func Nearest(name string, names []string) string {
+	best, least := "", len(name)/3+1
+	for _, candidate := range names {
+		if d := distance(name, candidate); d < least || d == least && best == "" {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// distance counts the letters to add, drop, change or swap with the next one to
+// make b of a.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			row[j] = min(change, last[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}
