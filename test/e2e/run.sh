@@ -1,0 +1,49 @@
+#!/bin/sh
+# Shows Keel keeping a machine, without touching this one: a copy of an example
+# root is kept from a folder of NodeConfigs. Needs bin/keel; runs as any user,
+# without a network. The README shows what it prints, and a test compares.
+set -eu
+top=$(cd "$(dirname "$0")/../.." && pwd)
+PATH=$top/bin:$PATH
+unset KEEL_CONFIG 2>/dev/null || :
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+cp -R "$top/test/fixtures/roots/debian" root
+cp -R "$top/docs/examples/nodeconfigs" nodeconfigs
+chmod -R u=rwX,go=rX .
+
+say() { printf '\n# %s\n' "$*"; }
+show() {
+	printf '$ %s\n' "$*"
+	"$@"
+}
+pass() {
+	show keel node-agent --source=dir --config-dir nodeconfigs --state-dir state --host-root root --once
+}
+check() { # check EXIT COMMAND…: show it, and insist on its exit code
+	want=$1
+	shift
+	got=0
+	show "$@" || got=$?
+	echo "exit $got"
+	[ "$got" = "$want" ] || { echo "want exit $want" >&2; exit 1; }
+}
+
+say "A folder of NodeConfigs, and a machine that is not like that yet."
+check 14 keel diff -f nodeconfigs --root root
+
+say "Pass 1 changes what differs."
+pass
+
+say "Pass 2 has nothing to change."
+pass
+
+say "Somebody edits a file by hand. keel diff finds it."
+show sh -c 'echo "PasswordAuthentication yes" >root/etc/ssh/sshd_config.d/05-keys-only.conf'
+check 14 keel diff -f nodeconfigs --root root
+
+say "Pass 3 mends it."
+pass
+check 0 keel diff -f nodeconfigs --root root
