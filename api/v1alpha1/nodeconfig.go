@@ -1,0 +1,133 @@
+// Package v1alpha1 holds the Kubernetes types of group keel.tlspu.io, version
+// v1alpha1, and the strict parser of the same documents in files. It is made to
+// be imported by others and stays light.
+// +kubebuilder:object:generate=true
+// +groupName=keel.tlspu.io
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+//go:generate controller-gen object paths=.
+//go:generate controller-gen crd paths=. output:crd:dir=../../deploy/kubernetes/crd
+
+const (
+	// MinInterval is the shortest interval a NodeConfig may ask for.
+	MinInterval = 10 * time.Second
+	// DefaultInterval is used where neither NodeConfig nor agent says otherwise.
+	DefaultInterval = 10 * time.Minute
+	// MaxUnitName is the longest name of a systemd unit, in bytes.
+	MaxUnitName = 255
+	// MaxMessage is the longest message of a NodeStatus, in bytes.
+	MaxMessage = 256
+)
+
+// A NodeConfig is one setting of a node's operating system, kept by the agent of
+// every node.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=nc
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=`.spec.suspend`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type NodeConfig struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is what the node shall be like.
+	// +required
+	Spec NodeConfigSpec `json:"spec"`
+	// Status is what the agents found and did.
+	// +optional
+	Status NodeConfigStatus `json:"status,omitempty"`
+}
+
+// NodeConfigSpec is what the node shall be like.
+type NodeConfigSpec struct {
+	// Type names the handler that keeps this setting; `keel handlers` lists them.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	Type string `json:"type"`
+	// Params are the handler's parameters. Every value is a string.
+	// +optional
+	Params map[string]string `json:"params,omitempty"`
+	// Services are the systemd units restarted after a change.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=255
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9@._:\\][A-Za-z0-9@._:\\-]*$`
+	Services []string `json:"services,omitempty"`
+	// Interval is the time between two visits, at least 10s. Absent: the agent's
+	// default interval.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	Interval *metav1.Duration `json:"interval,omitempty"`
+	// Suspend leaves the node alone, and the status says so.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// NodeConfigStatus is what the agents found and did.
+type NodeConfigStatus struct {
+	// ObservedGeneration is the newest generation an agent has seen.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Nodes holds the result of each node by the node's name. An agent writes
+	// only the entry of its own node.
+	// +optional
+	Nodes map[string]NodeStatus `json:"nodes,omitempty"`
+}
+
+// A Result is the outcome of a visit.
+// +kubebuilder:validation:Enum=success;error
+type Result string
+
+const (
+	// Success means that the node is as the NodeConfig says.
+	Success Result = "success"
+	// Error means that it is not, or that nobody knows; the message says why.
+	Error Result = "error"
+)
+
+// NodeStatus is the result on one node. It is written when the outcome, the
+// generation, the digest or a pending restart changed, so LastRunTime is the time
+// of the visit that changed one of them. Fields without a value are written too:
+// a merge patch clears what it names.
+type NodeStatus struct {
+	// LastRunTime is the time of the visit this result is of.
+	LastRunTime metav1.Time `json:"lastRunTime"`
+	// LastResult is the outcome of that visit.
+	LastResult Result `json:"lastResult"`
+	// Changed says that this visit changed something on the node.
+	// +optional
+	Changed bool `json:"changed"`
+	// RestartPending says that services wait for a restart that a change needs.
+	// +optional
+	RestartPending bool `json:"restartPending"`
+	// Message says what was done or what is wrong, in at most 256 bytes.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Message string `json:"message"`
+	// ObservedGeneration is the generation this result is of; 0 for a NodeConfig
+	// that has none.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration"`
+	// TriggerDigest is the digest of the content this result is of. Another
+	// digest makes the NodeConfig due at once.
+	// +optional
+	TriggerDigest string `json:"triggerDigest"`
+}
+
+// NodeConfigList is a list of NodeConfigs.
+// +kubebuilder:object:root=true
+type NodeConfigList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []NodeConfig `json:"items"`
+}

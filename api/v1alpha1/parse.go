@@ -1,0 +1,305 @@
+package v1alpha1
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// later names what this version does not know yet.
+const later = "not supported by this version; it comes with the Kubernetes API source"
+
+// ParseNodeConfig reads one NodeConfig from a YAML or JSON document, strictly:
+// unknown and repeated keys, values of a wrong type and values that break a rule
+// are errors that give line and field. All of them are in the one error, which
+// joins them. A NodeConfig is returned beside the error too, filled as far as the
+// document is sound, for its name; nothing may be applied from it.
+func ParseNodeConfig(doc []byte) (*NodeConfig, error) {
+	nc := new(NodeConfig)
+	dec := yaml.NewDecoder(bytes.NewReader(doc))
+	var top yaml.Node
+	if err := dec.Decode(&top); errors.Is(err, io.EOF) {
+		return nc, errors.New("the document is empty")
+	} else if err != nil {
+		return nc, fmt.Errorf("not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nc, errors.New("more than one document, or rubbish after its end")
+	}
+	var p parser
+	p.document(top.Content[0], nc)
+	return nc, errors.Join(p.problems...)
+}
+
+// A parser walks the nodes of a document and collects what is wrong.
+type parser struct{ problems []error }
+
+func (p *parser) fail(n *yaml.Node, path, format string, args ...any) {
+	if path != "" {
+		path += ": "
+	}
+	p.problems = append(p.problems, fmt.Errorf("line %d: %s%s", n.Line, path, fmt.Sprintf(format, args...)))
+}
+
+// check reports err, when there is one, as found at n.
+func (p *parser) check(n *yaml.Node, path string, err error) {
+	if err != nil {
+		p.fail(n, path, "%s", err)
+	}
+}
+
+// A field of a mapping and what reads its value.
+type field struct {
+	key      string
+	required bool
+	read     func(path string, n *yaml.Node)
+}
+
+func (p *parser) document(n *yaml.Node, nc *NodeConfig) {
+	p.mapping("", n, []field{
+		{"apiVersion", true, func(path string, n *yaml.Node) {
+			nc.APIVersion = p.text(path, n)
+			if want := GroupVersion.String(); nc.APIVersion != want {
+				p.fail(n, path, "must be %s", want)
+			}
+		}},
+		{"kind", true, func(path string, n *yaml.Node) {
+			nc.Kind = p.text(path, n)
+			if nc.Kind != Kind {
+				p.fail(n, path, "must be %s", Kind)
+			}
+		}},
+		{"metadata", true, func(path string, n *yaml.Node) { p.metadata(path, n, &nc.ObjectMeta) }},
+		{"spec", true, func(path string, n *yaml.Node) { p.spec(path, n, &nc.Spec) }},
+		{"status", false, func(path string, n *yaml.Node) {
+			p.fail(n, path, "is written by the agent; remove it from the file")
+		}},
+	})
+}
+
+// metadata takes what `kubectl get -o yaml` writes there, too.
+func (p *parser) metadata(path string, n *yaml.Node, m *metav1.ObjectMeta) {
+	p.mapping(path, n, []field{
+		{"name", true, func(path string, n *yaml.Node) {
+			m.Name = p.text(path, n)
+			if err := CheckName(m.Name); err != nil {
+				p.check(n, path, err)
+				m.Name = ""
+			}
+		}},
+		{"namespace", false, func(path string, n *yaml.Node) {
+			p.fail(n, path, "a NodeConfig belongs to the whole cluster and has no namespace; remove it")
+		}},
+		{"labels", false, func(path string, n *yaml.Node) { m.Labels = p.texts(path, n) }},
+		{"annotations", false, func(path string, n *yaml.Node) { m.Annotations = p.texts(path, n) }},
+		{"creationTimestamp", false, func(path string, n *yaml.Node) { m.CreationTimestamp = p.time(path, n) }},
+		{"generation", false, func(path string, n *yaml.Node) {
+			if n.ShortTag() != "!!int" || n.Decode(&m.Generation) != nil {
+				p.fail(n, path, "must be a whole number")
+			}
+		}},
+		{"resourceVersion", false, func(path string, n *yaml.Node) { m.ResourceVersion = p.text(path, n) }},
+		{"uid", false, func(path string, n *yaml.Node) { m.UID = types.UID(p.text(path, n)) }},
+	})
+}
+
+func (p *parser) spec(path string, n *yaml.Node, s *NodeConfigSpec) {
+	notYet := func(path string, n *yaml.Node) { p.fail(n, path, "%s", later) }
+	p.mapping(path, n, []field{
+		{"type", true, func(path string, n *yaml.Node) {
+			if s.Type = p.text(path, n); s.Type == "" {
+				p.fail(n, path, "must name a handler")
+			}
+		}},
+		{"params", false, func(path string, n *yaml.Node) { s.Params = p.params(path, n) }},
+		{"services", false, func(path string, n *yaml.Node) { s.Services = p.units(path, n) }},
+		{"interval", false, func(path string, n *yaml.Node) { s.Interval = p.interval(path, n) }},
+		{"suspend", false, func(path string, n *yaml.Node) {
+			if n.ShortTag() != "!!bool" || n.Decode(&s.Suspend) != nil {
+				p.fail(n, path, "must be true or false")
+			}
+		}},
+		{"nodeSelector", false, notYet},
+		{"configMaps", false, notYet},
+		{"secrets", false, notYet},
+	})
+}
+
+func (p *parser) params(path string, n *yaml.Node) map[string]string {
+	params := p.texts(path, n)
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if k, v := n.Content[i], target(n.Content[i+1]); strings.Contains(v.Value, "{{") {
+			p.fail(n.Content[i+1], join(path, k.Value), `a template ("{{") is %s`, later)
+		}
+	}
+	return params
+}
+
+func (p *parser) units(path string, n *yaml.Node) []string {
+	if n.Kind != yaml.SequenceNode {
+		p.fail(n, path, "must be a list of unit names")
+		return nil
+	}
+	var units []string
+	for i, item := range n.Content {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		item = target(item)
+		if !isText(item) {
+			p.fail(item, at, "must be the name of a unit")
+			continue
+		}
+		switch unit := item.Value; {
+		case strings.Contains(unit, "{{"):
+			p.fail(item, at, `a template ("{{") is %s`, later)
+		case slices.Contains(units, unit):
+			p.fail(item, at, "%s is listed twice", quote(unit))
+		default:
+			p.check(item, at, CheckUnit(unit))
+			units = append(units, unit)
+		}
+	}
+	return units
+}
+
+func (p *parser) interval(path string, n *yaml.Node) *metav1.Duration {
+	if n.Kind == yaml.ScalarNode {
+		if d, err := time.ParseDuration(n.Value); err == nil {
+			p.check(n, path, CheckInterval(d))
+			return &metav1.Duration{Duration: d}
+		}
+	}
+	p.fail(n, path, "must be a duration like 30s, 10m or 1h30m")
+	return nil
+}
+
+// time reads a time stamp; null, which kubectl writes for "none", is the zero.
+func (p *parser) time(path string, n *yaml.Node) metav1.Time {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
+		return metav1.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, n.Value)
+	if n.Kind != yaml.ScalarNode || err != nil {
+		p.fail(n, path, "must be a time like 2026-10-15T12:00:00Z")
+	}
+	return metav1.Time{Time: t}
+}
+
+func (p *parser) text(path string, n *yaml.Node) string {
+	if !isText(n) {
+		p.fail(n, path, "must be a string%s", hint(path[strings.LastIndexByte(path, '.')+1:], n))
+		return ""
+	}
+	return n.Value
+}
+
+// texts reads a mapping of strings to strings.
+func (p *parser) texts(path string, n *yaml.Node) map[string]string {
+	m := map[string]string{}
+	p.pairs(path, n, func(key string, _, v *yaml.Node) {
+		if isText(v) {
+			m[key] = v.Value
+			return
+		}
+		p.fail(v, join(path, key), "must be a string%s", hint(key, v))
+	})
+	return m
+}
+
+// mapping reads the fields of a mapping and refuses every other key.
+func (p *parser) mapping(path string, n *yaml.Node, fields []field) {
+	seen := map[string]bool{}
+	isMapping := p.pairs(path, n, func(key string, k, v *yaml.Node) {
+		seen[key] = true
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+		if i < 0 {
+			p.fail(k, join(path, key), "unknown key; known are %s", keys(fields))
+			return
+		}
+		fields[i].read(join(path, key), v)
+	})
+	for _, f := range fields {
+		if isMapping && f.required && !seen[f.key] {
+			p.fail(n, join(path, f.key), "is missing")
+		}
+	}
+}
+
+// pairs calls each for the keys of a mapping in order, with the value an alias
+// stands for. It refuses what is no mapping and keys that are no strings or come
+// twice.
+func (p *parser) pairs(path string, n *yaml.Node, each func(key string, k, v *yaml.Node)) bool {
+	if n.Kind != yaml.MappingNode {
+		p.fail(n, path, "must be a mapping of keys to values")
+		return false
+	}
+	lines := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := target(n.Content[i]), target(n.Content[i+1])
+		if !isText(k) {
+			p.fail(k, path, "a key must be a string; put it in quotes")
+			continue
+		}
+		if first, ok := lines[k.Value]; ok {
+			p.fail(k, join(path, k.Value), "is there twice, first in line %d", first)
+			continue
+		}
+		lines[k.Value] = k.Line
+		each(k.Value, k, v)
+	}
+	return true
+}
+
+// target is the node an alias stands for.
+func target(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// isText says that a scalar is a string to every reader of YAML. The API server
+// reads YAML 1.1, where a plain yes or off is a truth value; yaml.v3 does not.
+func isText(n *yaml.Node) bool {
+	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+		return false
+	}
+	plain := n.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle|yaml.TaggedStyle) == 0
+	return !plain || !slices.Contains([]string{"y", "n", "yes", "no", "on", "off"}, strings.ToLower(n.Value))
+}
+
+// hint says how to write a scalar as a string. It repeats only what is as short
+// as a mode, a port or a truth value: anything longer might be a secret.
+func hint(key string, n *yaml.Node) string {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		return ""
+	case len(n.Value) > 5:
+		return fmt.Sprintf(", put the value of %s in double quotes", key)
+	case n.ShortTag() == "!!null":
+		return fmt.Sprintf(`, write %s: ""`, key)
+	}
+	return fmt.Sprintf(", write %s: %q", key, n.Value)
+}
+
+func keys(fields []field) string {
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.key)
+	}
+	return strings.Join(names, ", ")
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

@@ -1,0 +1,225 @@
+package v1alpha1
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const head = "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: motd}\n"
+
+func TestParseNodeConfig_everyField(t *testing.T) {
+	got, err := ParseNodeConfig([]byte(`---
+apiVersion: keel.tlspu.io/v1alpha1
+kind: NodeConfig
+metadata:
+  name: web.nginx
+  creationTimestamp: 2026-10-15T12:00:00Z
+  generation: 3
+  uid: 0aa1
+  resourceVersion: "17"
+  labels: {team: web}
+  annotations:
+    note: &n all nodes
+spec:
+  type: file
+  params:
+    path: /etc/motd
+    mode: "0644"
+    size: !!str 12
+    note: *n
+    quoted: "yes"
+    content: |
+      hello
+
+  services: [nginx.service, 'dev-disk-by\x2did-a.device']
+  interval: 1m30s
+  suspend: true
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &NodeConfig{
+		TypeMeta: metav1.TypeMeta{APIVersion: "keel.tlspu.io/v1alpha1", Kind: "NodeConfig"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              "web.nginx",
+			CreationTimestamp: metav1.Date(2026, 10, 15, 12, 0, 0, 0, time.UTC),
+			Generation:        3, UID: "0aa1", ResourceVersion: "17",
+			Labels:      map[string]string{"team": "web"},
+			Annotations: map[string]string{"note": "all nodes"},
+		},
+		Spec: NodeConfigSpec{
+			Type: "file",
+			Params: map[string]string{"path": "/etc/motd", "mode": "0644", "size": "12", "note": "all nodes",
+				"quoted": "yes", "content": "hello\n"},
+			Services: []string{"nginx.service", `dev-disk-by\x2did-a.device`},
+			Interval: &metav1.Duration{Duration: 90 * time.Second},
+			Suspend:  true,
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("NodeConfig (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseNodeConfig_accepts(t *testing.T) {
+	for name, doc := range map[string]string{
+		"the least":              head + "spec: {type: file}\n",
+		"JSON":                   `{"apiVersion":"keel.tlspu.io/v1alpha1","kind":"NodeConfig","metadata":{"name":"a"},"spec":{"type":"file","params":{"path":"/a"}}}`,
+		"kubectl's null time":    strings.Replace(head, "motd}", "motd, creationTimestamp: null}", 1) + "spec: {type: file}\n",
+		"the shortest interval":  head + "spec: {type: file, interval: 10s}\n",
+		"the longest unit name":  head + "spec: {type: file, services: [" + strings.Repeat("a", 255) + "]}\n",
+		"the longest name":       strings.Replace(head, "motd", strings.Repeat("a", 253), 1) + "spec: {type: file}\n",
+		"one brace":              head + "spec: {type: file, params: {content: 'a { b'}}\n",
+		"Windows' line ends":     strings.ReplaceAll(head+"spec:\n  type: file\n", "\n", "\r\n"),
+		"an end of the document": head + "spec: {type: file}\n...\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := ParseNodeConfig([]byte(doc)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestParseNodeConfig_refuses(t *testing.T) {
+	for _, tt := range []struct{ name, doc, want string }{
+		{"nothing", "", "the document is empty"},
+		{"a comment", "# soon\n", "the document is empty"},
+		{"no mapping", "motd\n", "line 1: must be a mapping of keys to values"},
+		{"half a document", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmeta", "not YAML: line 3: could not find expected ':'"},
+		{"two documents", head + "spec: {type: file}\n---\n" + head, "more than one document, or rubbish after its end"},
+		{"unknown keys at every level", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: a, nane: b}\nspec:\n  type: file\n  parms: {}\nsepc: {}\n",
+			"line 3: metadata.nane: unknown key; known are name, namespace, labels, annotations, creationTimestamp, generation, resourceVersion, uid\n" +
+				"line 6: spec.parms: unknown key; known are type, params, services, interval, suspend, nodeSelector, configMaps, secrets\n" +
+				"line 7: sepc: unknown key; known are apiVersion, kind, metadata, spec, status"},
+		{"a key twice", head + "spec:\n  type: file\n  type: package\n", "line 6: spec.type: is there twice, first in line 5"},
+		{"a parameter twice", head + "spec:\n  type: file\n  params:\n    path: /a\n    path: /b\n", "line 8: spec.params.path: is there twice, first in line 7"},
+		{"a merge key", head + "spec:\n  type: file\n  params:\n    <<: {path: /a}\n", "line 7: spec.params: a key must be a string; put it in quotes"},
+		{"nothing but a kind", "kind: NodeConfig\n", "line 1: apiVersion: is missing\nline 1: metadata: is missing\nline 1: spec: is missing"},
+		{"another version", "apiVersion: keel.tlspu.io/v1\nkind: Nodeconfig\nmetadata: {name: a}\nspec: {type: file}\n",
+			"line 1: apiVersion: must be keel.tlspu.io/v1alpha1\nline 2: kind: must be NodeConfig"},
+		{"an octal number", head + "spec:\n  type: file\n  params:\n    mode: 0644\n", `line 7: spec.params.mode: must be a string, write mode: "0644"`},
+		{"a truth value", head + "spec: {type: file, params: {a: true}}\n", `line 4: spec.params.a: must be a string, write a: "true"`},
+		{"a truth value of YAML 1.1", head + "spec: {type: file, params: {a: Yes}}\n", `line 4: spec.params.a: must be a string, write a: "Yes"`},
+		{"no value", head + "spec:\n  type: file\n  params:\n    content:\n", `line 7: spec.params.content: must be a string, write content: ""`},
+		{"a long number", head + "spec: {type: file, params: {content: 1234567890}}\n", "line 4: spec.params.content: must be a string, put the value of content in double quotes"},
+		{"a mapping", head + "spec: {type: file, params: {content: {a: b}}}\n", "line 4: spec.params.content: must be a string"},
+		{"a list of parameters", head + "spec: {type: file, params: [a]}\n", "line 4: spec.params: must be a mapping of keys to values"},
+		{"no type", head + "spec: {params: {}}\n", "line 4: spec.type: is missing"},
+		{"an empty type", head + "spec: {type: ''}\n", "line 4: spec.type: must name a handler"},
+		{"a short interval", head + "spec: {type: file, interval: 9.9s}\n", "line 4: spec.interval: 9.9s is too short, the least is 10s"},
+		{"an interval without unit", head + "spec: {type: file, interval: 30}\n", "line 4: spec.interval: must be a duration like 30s, 10m or 1h30m"},
+		{"a suspend in quotes", head + "spec: {type: file, suspend: 'true'}\n", "line 4: spec.suspend: must be true or false"},
+		{"a name in capitals", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: ../Motd}\nspec: {type: file}\n",
+			`line 3: metadata.name: "../Motd" is no name: use lower case letters, digits, '-' and '.', begin and end with a letter or digit, at most 253 characters`},
+		{"a namespace", strings.Replace(head, "motd}", "motd, namespace: default}", 1) + "spec: {type: file}\n",
+			"line 3: metadata.namespace: a NodeConfig belongs to the whole cluster and has no namespace; remove it"},
+		{"a wrong time", strings.Replace(head, "motd}", "motd, creationTimestamp: yesterday}", 1) + "spec: {type: file}\n",
+			"line 3: metadata.creationTimestamp: must be a time like 2026-10-15T12:00:00Z"},
+		{"a wrong generation", strings.Replace(head, "motd}", "motd, generation: two}", 1) + "spec: {type: file}\n",
+			"line 3: metadata.generation: must be a whole number"},
+		{"a status", head + "spec: {type: file}\nstatus: {}\n", "line 5: status: is written by the agent; remove it from the file"},
+		{"bad units", head + "spec: {type: file, services: [-x, 'a b', a, a, 7, '', nginx;reboot]}\n",
+			"line 4: spec.services[0]: \"-x\" is no name of a unit: use letters, digits and @ . _ : \\ and, but not first, -\n" +
+				"line 4: spec.services[1]: \"a b\" is no name of a unit: use letters, digits and @ . _ : \\ and, but not first, -\n" +
+				"line 4: spec.services[3]: \"a\" is listed twice\n" +
+				"line 4: spec.services[4]: must be the name of a unit\n" +
+				"line 4: spec.services[5]: the name of a unit is empty\n" +
+				"line 4: spec.services[6]: \"nginx;reboot\" is no name of a unit: use letters, digits and @ . _ : \\ and, but not first, -"},
+		{"a long unit", head + "spec: {type: file, services: [" + strings.Repeat("a", 256) + "]}\n",
+			"line 4: spec.services[0]: \"" + strings.Repeat("a", 64) + "\"… is too long for the name of a unit, at most 255 characters"},
+		{"what comes later", head + "spec:\n  type: file\n  nodeSelector: {}\n  configMaps: []\n  secrets: []\n  params: {content: 'on {{ .Node.Name }}'}\n  services: ['{{ .OS.ID }}.service']\n",
+			"line 6: spec.nodeSelector: not supported by this version; it comes with the Kubernetes API source\n" +
+				"line 7: spec.configMaps: not supported by this version; it comes with the Kubernetes API source\n" +
+				"line 8: spec.secrets: not supported by this version; it comes with the Kubernetes API source\n" +
+				"line 9: spec.params.content: a template (\"{{\") is not supported by this version; it comes with the Kubernetes API source\n" +
+				"line 10: spec.services[0]: a template (\"{{\") is not supported by this version; it comes with the Kubernetes API source"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := ParseNodeConfig([]byte(tt.doc))
+			if err == nil {
+				t.Fatalf("accepted, want %q", tt.want)
+			}
+			if diff := cmp.Diff(tt.want, err.Error()); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A value may be a password: no message repeats one that is longer than a mode.
+func TestParseNodeConfig_showsNoValue(t *testing.T) {
+	const secret = "20261015"
+	for _, doc := range []string{
+		head + "spec: {type: file, params: {content: " + secret + "}}\n",
+		head + "spec: {type: file, params: {content: [" + secret + "]}}\n",
+		head + "spec: {type: file, params: {content: '{{" + secret + "'}}\n",
+		head + "spec: {type: file, params: " + secret + "}\n",
+	} {
+		if _, err := ParseNodeConfig([]byte(doc)); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("error = %v, want one without the value", err)
+		}
+	}
+}
+
+func TestParseNodeConfig_namesABadDocument(t *testing.T) {
+	nc, err := ParseNodeConfig([]byte(head + "spec: {type: file, interval: 1s}\n"))
+	if err == nil || nc.Name != "motd" {
+		t.Errorf("name = %q, error = %v; want motd and an error", nc.Name, err)
+	}
+}
+
+func TestAddToScheme_knowsTheTypes(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"NodeConfig", "NodeConfigList"} {
+		if !s.Recognizes(GroupVersion.WithKind(kind)) {
+			t.Errorf("the scheme does not know %s", kind)
+		}
+	}
+}
+
+func TestCRD_isClusterScoped(t *testing.T) {
+	crd, err := os.ReadFile(filepath.FromSlash("../../deploy/kubernetes/crd/keel.tlspu.io_nodeconfigs.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"scope: Cluster", "- nc\n", "group: " + GroupVersion.Group, "name: " + GroupVersion.Version, "kind: " + Kind} {
+		if !strings.Contains(string(crd), want) {
+			t.Errorf("the CRD lacks %q", want)
+		}
+	}
+}
+
+func FuzzParseNodeConfig(f *testing.F) {
+	f.Add([]byte(head + "spec: {type: file, params: {path: /a}, services: [a], interval: 1m}\n"))
+	f.Add([]byte(head + "spec: &a {type: *a}\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("{{\n"))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		nc, err := ParseNodeConfig(doc)
+		if nc == nil {
+			t.Fatal("no NodeConfig")
+		}
+		if err != nil {
+			return
+		}
+		if CheckName(nc.Name) != nil || nc.Spec.Type == "" || nc.Kind != Kind {
+			t.Errorf("accepted %+v", nc)
+		}
+		for _, unit := range nc.Spec.Services {
+			if CheckUnit(unit) != nil {
+				t.Errorf("accepted unit %q", unit)
+			}
+		}
+	})
+}

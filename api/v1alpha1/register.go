@@ -1,0 +1,20 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is the kind of a NodeConfig document.
+const Kind = "NodeConfig"
+
+// GroupVersion is the group and version of the types in this package.
+var GroupVersion = schema.GroupVersion{Group: "keel.tlspu.io", Version: "v1alpha1"}
+
+// AddToScheme registers the types of this package with s.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &NodeConfig{}, &NodeConfigList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
