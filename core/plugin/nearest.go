@@ -1,11 +1,11 @@
 package plugin
 
 // Nearest is the one of names that a person most likely meant by name, or ""
-// when none is close: at most a third of the letters differ.
+// when none is close: a third of the letters may differ, and one more.
 func Nearest(name string, names []string) string {
-	best, least := "", len(name)/3+1
+	best, least := "", len(name)/3+2
 	for _, candidate := range names {
-		if d := distance(name, candidate); d < least || d == least && best == "" {
+		if d := distance(name, candidate); d < least {
 			best, least = candidate, d
 		}
 	}
