@@ -17,26 +17,55 @@ import (
 // later names what this version does not know yet.
 const later = "not supported by this version; it comes with the Kubernetes API source"
 
-// ParseNodeConfig reads one NodeConfig from a YAML or JSON document, strictly:
-// unknown and repeated keys, values of a wrong type and values that break a rule
-// are errors that give line and field. All of them are in the one error, which
-// joins them. A NodeConfig is returned beside the error too, filled as far as the
-// document is sound, for its name; nothing may be applied from it.
-func ParseNodeConfig(doc []byte) (*NodeConfig, error) {
-	nc := new(NodeConfig)
-	dec := yaml.NewDecoder(bytes.NewReader(doc))
-	var top yaml.Node
-	if err := dec.Decode(&top); errors.Is(err, io.EOF) {
-		return nc, errors.New("the document is empty")
-	} else if err != nil {
-		return nc, fmt.Errorf("not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+// A Document is one document of a file.
+type Document struct {
+	// NodeConfig is filled as far as the document is sound, for its name. Nothing
+	// may be applied from it when Err is set.
+	NodeConfig *NodeConfig
+	// Err joins everything that is wrong with the document, a line each.
+	Err error
+}
+
+// ParseNodeConfigs reads a file of NodeConfigs: a stream of YAML documents, or
+// JSON. It is strict: unknown and repeated keys, values of a wrong type and
+// values that break a rule are errors that give the line in the file and the
+// field. Documents that hold nothing are left out. The error is for a file that is
+// not YAML from its beginning to its end: nothing of it is returned then, because
+// what follows the mistake cannot be told from what is missing.
+func ParseNodeConfigs(file []byte) ([]Document, error) {
+	var docs []Document
+	dec := yaml.NewDecoder(bytes.NewReader(plainJSON(file)))
+	for {
+		var top yaml.Node
+		err := dec.Decode(&top)
+		switch {
+		case errors.Is(err, io.EOF):
+			return docs, nil
+		case err != nil:
+			return nil, fmt.Errorf("not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		}
+		if n := top.Content[0]; n.Kind != yaml.ScalarNode || n.ShortTag() != "!!null" {
+			var p parser
+			nc := new(NodeConfig)
+			p.document(n, nc)
+			docs = append(docs, Document{nc, errors.Join(p.problems...)})
+		}
 	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nc, errors.New("more than one document, or rubbish after its end")
+}
+
+// ParseNodeConfig reads a file that holds exactly one NodeConfig. One is returned
+// beside an error too, as in a Document.
+func ParseNodeConfig(file []byte) (*NodeConfig, error) {
+	docs, err := ParseNodeConfigs(file)
+	switch {
+	case err != nil:
+		return new(NodeConfig), err
+	case len(docs) == 0:
+		return new(NodeConfig), errors.New("holds no document")
+	case len(docs) > 1:
+		return new(NodeConfig), errors.New("holds more than one document")
 	}
-	var p parser
-	p.document(top.Content[0], nc)
-	return nc, errors.Join(p.problems...)
+	return docs[0].NodeConfig, docs[0].Err
 }
 
 // A parser walks the nodes of a document and collects what is wrong.
@@ -63,17 +92,22 @@ type field struct {
 	read     func(path string, n *yaml.Node)
 }
 
+// document reads a document. Of one that is of another kind it says no more.
 func (p *parser) document(n *yaml.Node, nc *NodeConfig) {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if k, v := n.Content[i], n.Content[i+1]; k.Value == "kind" && isText(v) && v.Value != Kind {
+			p.fail(v, "kind", "must be %s, not %s", Kind, quote(v.Value))
+			return
+		}
+	}
 	p.mapping("", n, []field{
 		{"apiVersion", true, func(path string, n *yaml.Node) {
-			nc.APIVersion = p.text(path, n)
-			if want := GroupVersion.String(); nc.APIVersion != want {
-				p.fail(n, path, "must be %s", want)
+			if nc.APIVersion = p.text(path, n); nc.APIVersion != GroupVersion.String() {
+				p.fail(n, path, "must be %s", GroupVersion)
 			}
 		}},
 		{"kind", true, func(path string, n *yaml.Node) {
-			nc.Kind = p.text(path, n)
-			if nc.Kind != Kind {
+			if nc.Kind = p.text(path, n); nc.Kind != Kind {
 				p.fail(n, path, "must be %s", Kind)
 			}
 		}},

@@ -90,11 +90,11 @@ func TestParseNodeConfig_accepts(t *testing.T) {
 
 func TestParseNodeConfig_refuses(t *testing.T) {
 	for _, tt := range []struct{ name, doc, want string }{
-		{"nothing", "", "the document is empty"},
-		{"a comment", "# soon\n", "the document is empty"},
+		{"nothing", "", "holds no document"},
+		{"a comment", "# soon\n", "holds no document"},
 		{"no mapping", "motd\n", "line 1: must be a mapping of keys to values"},
 		{"half a document", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmeta", "not YAML: line 3: could not find expected ':'"},
-		{"two documents", head + "spec: {type: file}\n---\n" + head, "more than one document, or rubbish after its end"},
+		{"two documents", head + "spec: {type: file}\n---\n" + head, "holds more than one document"},
 		{"unknown keys at every level", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: a, nane: b}\nspec:\n  type: file\n  parms: {}\nsepc: {}\n",
 			"line 3: metadata.nane: unknown key; known are name, namespace, labels, annotations, creationTimestamp, generation, resourceVersion, uid\n" +
 				"line 6: spec.parms: unknown key; known are type, params, services, interval, suspend, nodeSelector, configMaps, secrets\n" +
@@ -103,8 +103,12 @@ func TestParseNodeConfig_refuses(t *testing.T) {
 		{"a parameter twice", head + "spec:\n  type: file\n  params:\n    path: /a\n    path: /b\n", "line 8: spec.params.path: is there twice, first in line 7"},
 		{"a merge key", head + "spec:\n  type: file\n  params:\n    <<: {path: /a}\n", "line 7: spec.params: a key must be a string; put it in quotes"},
 		{"nothing but a kind", "kind: NodeConfig\n", "line 1: apiVersion: is missing\nline 1: metadata: is missing\nline 1: spec: is missing"},
-		{"another version", "apiVersion: keel.tlspu.io/v1\nkind: Nodeconfig\nmetadata: {name: a}\nspec: {type: file}\n",
-			"line 1: apiVersion: must be keel.tlspu.io/v1alpha1\nline 2: kind: must be NodeConfig"},
+		{"another version", "apiVersion: keel.tlspu.io/v1\nkind: NodeConfig\nmetadata: {name: a}\nspec: {type: file}\n",
+			"line 1: apiVersion: must be keel.tlspu.io/v1alpha1"},
+		{"another kind", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {}\n",
+			`line 2: kind: must be NodeConfig, not "ConfigMap"`},
+		{"no kind", "apiVersion: keel.tlspu.io/v1alpha1\nkind: 1\nmetadata: {name: a}\nspec: {type: file}\n",
+			"line 2: kind: must be a string, write kind: \"1\"\nline 2: kind: must be NodeConfig"},
 		{"an octal number", head + "spec:\n  type: file\n  params:\n    mode: 0644\n", `line 7: spec.params.mode: must be a string, write mode: "0644"`},
 		{"a truth value", head + "spec: {type: file, params: {a: true}}\n", `line 4: spec.params.a: must be a string, write a: "true"`},
 		{"a truth value of YAML 1.1", head + "spec: {type: file, params: {a: Yes}}\n", `line 4: spec.params.a: must be a string, write a: "Yes"`},
@@ -197,6 +201,40 @@ func TestCRD_isClusterScoped(t *testing.T) {
 		if !strings.Contains(string(crd), want) {
 			t.Errorf("the CRD lacks %q", want)
 		}
+	}
+}
+
+func TestParseNodeConfigs_aStream(t *testing.T) {
+	docs, err := ParseNodeConfigs([]byte("# first\n---\n" + head + "spec: {type: file}\n---\n# nothing\n---\n" +
+		"apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: b}\nspec:\n  tpye: file\n"))
+	if err != nil || len(docs) != 2 {
+		t.Fatalf("%d documents, error %v; want 2", len(docs), err)
+	}
+	if docs[0].Err != nil || docs[0].NodeConfig.Name != "motd" {
+		t.Errorf("first document: %q, %v", docs[0].NodeConfig.Name, docs[0].Err)
+	}
+	want := "line 14: spec.tpye: unknown key; known are type, params, services, interval, suspend, nodeSelector, configMaps, secrets\nline 14: spec.type: is missing"
+	if docs[1].NodeConfig.Name != "b" || docs[1].Err == nil || docs[1].Err.Error() != want {
+		t.Errorf("second document: %q, %v; want %s", docs[1].NodeConfig.Name, docs[1].Err, want)
+	}
+}
+
+// What follows a mistake in the syntax cannot be told from what is missing.
+func TestParseNodeConfigs_givesNothingOfABrokenFile(t *testing.T) {
+	docs, err := ParseNodeConfigs([]byte(head + "spec: {type: file}\n---\nkind: [\n"))
+	if err == nil || docs != nil {
+		t.Errorf("documents %v, error %v; want none and an error", docs, err)
+	}
+}
+
+func TestParseNodeConfig_escapesOfJSON(t *testing.T) {
+	nc, err := ParseNodeConfig([]byte(`{"apiVersion":"keel.tlspu.io\/v1alpha1","kind":"NodeConfig","metadata":{"name":"a"},` +
+		`"spec":{"type":"file","params":{"content":"\ud83d\ude00\\/\u00e9\n\"","path":"\/a"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"content": "😀\\/é\n\"", "path": "/a"}, nc.Spec.Params); diff != "" {
+		t.Errorf("params (-want +got):\n%s", diff)
 	}
 }
 
