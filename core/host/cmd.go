@@ -24,10 +24,10 @@ type Cmd struct {
 }
 
 // A Runner runs one command to its end and returns its standard output. A
-// non-zero exit is an *ExitError; any other error means that there is no
-// answer: it did not run, was cut off, or was cancelled. Such an error is
-// fs.ErrNotExist when the machine has no such command, and
-// context.DeadlineExceeded when its time was up.
+// non-zero exit is an *ExitError, and comes with the output. Any other error
+// means that there is no answer: the command did not run, was cut off, or was
+// cancelled. Such an error is fs.ErrNotExist when the machine has no such
+// command, and context.DeadlineExceeded when its time was up.
 type Runner interface {
 	Run(ctx context.Context, c Cmd) (stdout []byte, err error)
 }

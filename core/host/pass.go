@@ -78,7 +78,7 @@ func (p *Pass) Run(ctx context.Context, c Cmd) ([]byte, error) {
 		if p.leave(key, f) {
 			<-f.done // the last one out sees the command's end
 		}
-		return nil, fmt.Errorf("run %s: %w", c, context.Cause(ctx))
+		return nil, fmt.Errorf("run %s: %w", c, ctx.Err())
 	}
 	return bytes.Clone(f.out), f.err
 }

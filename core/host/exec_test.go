@@ -1,0 +1,303 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// soon is far more than anything here takes, and less than what it would take
+// if it hung.
+const soon = 20 * time.Second
+
+func sh(script string, args ...string) Cmd {
+	return Cmd{Argv: append([]string{"sh", "-c", script, "sh"}, args...)}
+}
+
+func TestExec_environment(t *testing.T) {
+	t.Setenv("KEEL_LEAK", "from the agent")
+	out, err := Exec{}.Run(t.Context(), Cmd{Argv: []string{"env"}, Env: []string{"A=1", "HOME=/root"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Fields(string(out))
+	want := []string{"PATH=" + systemPath, "HOME=/root", "LANG=C", "LC_ALL=C", "A=1"}
+	for _, w := range want {
+		if !strings.Contains(string(out), w+"\n") {
+			t.Errorf("got %q, want %s among them", got, w)
+		}
+	}
+	if strings.Contains(string(out), "KEEL_LEAK") || len(got) != len(want) {
+		t.Errorf("got %q, want only %q", got, want)
+	}
+}
+
+func TestExec_startsInTheRootFolderInItsOwnGroup(t *testing.T) {
+	out, err := Exec{}.Run(t.Context(), sh(`pwd; ps -o pgid= -p $$ | tr -d ' '; echo $$`))
+	lines := strings.Fields(string(out))
+	if err != nil || len(lines) != 3 || lines[0] != "/" || lines[1] != lines[2] {
+		t.Errorf("got %q, %v, want / and a group of its own", out, err)
+	}
+}
+
+func TestExec_cannotRun(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name    string
+		exec    Exec
+		cmd     Cmd
+		absent  bool // fs.ErrNotExist
+		wantErr string
+	}{
+		{"nothing", Exec{}, Cmd{}, false, "there is no command to run"},
+		{"an empty name", Exec{}, Cmd{Argv: []string{""}}, false, "there is no command to run"},
+		{"no such command", Exec{}, Cmd{Argv: []string{"keel-none"}}, true, "run keel-none: there is no command keel-none in /usr/local/sbin:"},
+		{"no such path", Exec{}, Cmd{Argv: []string{"/nowhere/keel-none"}}, true, "run /nowhere/keel-none: "},
+		{"not executable", Exec{}, Cmd{Argv: []string{plain}}, false, "permission denied"},
+		{"a folder", Exec{}, Cmd{Argv: []string{"/"}}, false, "permission denied"},
+		{"only in a PATH of its own", Exec{}, Cmd{Argv: []string{"true"}, Env: []string{"PATH=/nowhere:."}}, true, "there is no command true in /nowhere:."},
+		{"a zero byte", Exec{}, Cmd{Argv: []string{"echo", "a\x00b"}}, false, "invalid argument"},
+		{"a prefix that is missing", Exec{Prefix: []string{"/nowhere/chroot", "/"}}, Cmd{Argv: []string{"true"}}, false, "run true behind /nowhere/chroot: "},
+		{"a unit that is no transaction", Exec{}, Cmd{Argv: []string{"true"}, Unit: "u"}, false, "only a Finish command can be unit u"},
+		{"a unit with input", Exec{}, Cmd{Argv: []string{"true"}, Unit: "u", Finish: true, Stdin: []byte("x")}, false, "has no standard input"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			out, err := tt.exec.Run(t.Context(), tt.cmd)
+			exit := new(ExitError)
+			if err == nil || errors.As(err, &exit) || out != nil {
+				t.Fatalf("got %q, %v, want an error that is no exit code", out, err)
+			}
+			if errors.Is(err, fs.ErrNotExist) != tt.absent || !strings.Contains(err.Error(), tt.wantErr) {
+				t.Errorf("got %v (absent %t), want %q (absent %t)", err, errors.Is(err, fs.ErrNotExist), tt.wantErr, tt.absent)
+			}
+		})
+	}
+}
+
+func TestExec_prefixThatFailsIsNoAnswer(t *testing.T) {
+	// A program called nsenter that answers as nsenter does.
+	fake := filepath.Join(t.TempDir(), "nsenter")
+	script := "#!/bin/sh\necho \"$2\" >&2\nexit \"$1\"\n"
+	if err := os.WriteFile(fake, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, said string
+		code       int
+		ran        bool
+		absent     bool
+	}{
+		{"no permission exits like a failed query", "nsenter: cannot open /proc/1/ns/mnt: Permission denied", 1, false, false},
+		{"no such namespace", "nsenter: cannot open /proc/1/ns/mnt: No such file or directory", 1, false, false},
+		{"no such command", "nsenter: failed to execute dpkg-query: No such file or directory", 127, false, true},
+		{"the command's own failure", "dpkg-query: no packages found matching x", 1, true, false},
+		{"the command's own 127", "sh: 1: x: not found", 127, true, false},
+		{"more than is kept", "nsenter: " + strings.Repeat("x", maxStderr), 1, true, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := Exec{Prefix: []string{fake, strconv.Itoa(tt.code), tt.said}}
+			_, err := e.Run(t.Context(), Cmd{Argv: []string{"dpkg-query"}, Query: true})
+			exit := new(ExitError)
+			if ran := errors.As(err, &exit); err == nil || ran != tt.ran || errors.Is(err, fs.ErrNotExist) != tt.absent {
+				t.Errorf("got %v: ran %t, absent %t; want %t, %t", err, ran, errors.Is(err, fs.ErrNotExist), tt.ran, tt.absent)
+			}
+		})
+	}
+}
+
+func TestExec_outputIsCapped(t *testing.T) {
+	long := sh(`head -c 1048577 /dev/zero`)
+	out, err := Exec{}.Run(t.Context(), long)
+	if len(out) != maxStdout || err != nil {
+		t.Errorf("command: got %d bytes, %v, want the first %d", len(out), err, maxStdout)
+	}
+	endless := Cmd{Argv: []string{"cat", "/dev/zero"}, Query: true}
+	started := time.Now()
+	if out, err = (Exec{}).Run(t.Context(), endless); err == nil || !strings.Contains(err.Error(), "a cut answer is none") || out != nil {
+		t.Errorf("query: got %d bytes, %v, want an error", len(out), err)
+	}
+	if took := time.Since(started); took > soon {
+		t.Errorf("query: took %s", took)
+	}
+	whole := sh(`head -c 1048576 /dev/zero`)
+	whole.Query = true
+	if out, err = (Exec{}).Run(t.Context(), whole); len(out) != maxStdout || err != nil {
+		t.Errorf("query at the limit: got %d bytes, %v", len(out), err)
+	}
+	_, err = Exec{}.Run(t.Context(), sh(`head -c 8000 /dev/zero | tr '\0' x >&2; echo END >&2; exit 1`))
+	exit := new(ExitError)
+	if !errors.As(err, &exit) || len(exit.Stderr) != maxStderr || !strings.HasSuffix(exit.Stderr, "xEND\n") {
+		t.Errorf("standard error: got %d bytes of %v", len(exit.Stderr), err)
+	}
+}
+
+func TestExec_childThatKeepsStdoutOpen(t *testing.T) {
+	var log bytes.Buffer
+	e := Exec{Log: slog.New(slog.NewTextHandler(&log, nil))}
+	started := time.Now()
+	out, err := e.Run(t.Context(), sh(`sleep 60 & echo $!`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopLater(t, string(out))
+	if took := time.Since(started); took > soon {
+		t.Errorf("took %s", took)
+	}
+	if !strings.Contains(log.String(), "holds its output") || !strings.Contains(log.String(), "sleep 60") {
+		t.Errorf("log: got %q, want it said", log.String())
+	}
+	out, err = e.Run(t.Context(), sh(`sleep 60 & echo $!; exit 7`))
+	stopLater(t, string(out))
+	exit := new(ExitError)
+	if !errors.As(err, &exit) || exit.Code != 7 {
+		t.Errorf("got %v, want exit code 7", err)
+	}
+}
+
+func TestExec_killsTheWholeGroup(t *testing.T) {
+	tests := []struct {
+		name    string
+		cancel  bool
+		timeout time.Duration
+		want    error
+		wantErr string
+	}{
+		{"cancelled", true, 0, context.Canceled, "context canceled"},
+		{"overdue", false, 300 * time.Millisecond, context.DeadlineExceeded, "it did not end within 300ms"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "pid")
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c := sh(`trap "" TERM; sleep 60 & echo $! >"$1.new"; mv "$1.new" "$1"; wait`, file)
+			c.Timeout = tt.timeout
+			if tt.cancel {
+				go func() { awaitFile(t, file); cancel() }()
+			}
+			started := time.Now()
+			_, err := Exec{}.Run(ctx, c)
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.wantErr) {
+				t.Errorf("got %v, want %s", err, tt.wantErr)
+			}
+			if took := time.Since(started); took > soon {
+				t.Errorf("took %s", took)
+			}
+			awaitGone(t, string(awaitFile(t, file)))
+		})
+	}
+}
+
+func TestExec_cancelLetsATransactionFinish(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "started")
+	ctx, cancel := context.WithCancel(t.Context())
+	c := sh(`echo x >"$1"; while [ -e "$1" ]; do sleep 0.05; done; echo done`, file)
+	c.Finish = true
+	go func() {
+		awaitFile(t, file)
+		cancel()
+		if err := os.Remove(file); err != nil {
+			t.Error(err)
+		}
+	}()
+	out, err := Exec{}.Run(ctx, c)
+	if string(out) != "done\n" || err != nil {
+		t.Errorf("got %q, %v, want it finished", out, err)
+	}
+	if _, err := (Exec{}).Run(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the cancel: got %v, want nothing started", err)
+	}
+}
+
+func TestExec_overdueTransactionMayEnd(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ended")
+	c := sh(`trap 'sleep 0.3; echo rolled back >"$1"; exit 0' TERM; while :; do sleep 0.05; done`, file)
+	c.Finish, c.Timeout = true, 500*time.Millisecond
+	_, err := Exec{}.Run(t.Context(), c)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want it overdue", err)
+	}
+	if got, err := os.ReadFile(file); string(got) != "rolled back\n" {
+		t.Errorf("got %q, %v, want what it does on TERM", got, err)
+	}
+}
+
+func TestExec_overdueTransactionWaitsForTheGroup(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ended")
+	// The leader ends at once; who does the work takes its time.
+	c := sh(`(trap 'sleep 0.3; echo rolled back >"$1"; exit 0' TERM; while :; do sleep 0.05; done) >/dev/null 2>&1 & wait`, file)
+	c.Finish, c.Timeout = true, 500*time.Millisecond
+	if _, err := (Exec{}).Run(t.Context(), c); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want it overdue", err)
+	}
+	if got, err := os.ReadFile(file); string(got) != "rolled back\n" {
+		t.Errorf("got %q, %v, want what its child does on TERM", got, err)
+	}
+}
+
+func TestWaitGone_gives(t *testing.T) {
+	started := time.Now()
+	waitGone(syscall.Getpgrp(), 100*time.Millisecond)
+	if took := time.Since(started); took < 100*time.Millisecond || took > soon {
+		t.Errorf("waited %s for a group that stays, want 100ms", took)
+	}
+}
+
+// awaitFile returns the content of a file that is about to appear.
+func awaitFile(t *testing.T, path string) []byte {
+	t.Helper()
+	var content []byte
+	await(t, path+" to appear", func() bool {
+		var err error
+		content, err = os.ReadFile(path)
+		return err == nil
+	})
+	return content
+}
+
+// awaitGone waits until no process, but for a zombie, has this number.
+func awaitGone(t *testing.T, pid string) {
+	t.Helper()
+	pid = strings.TrimSpace(pid)
+	await(t, "process "+pid+" to end", func() bool {
+		out, _ := Exec{}.Run(t.Context(), Cmd{Argv: []string{"ps", "-o", "stat=", "-p", pid}})
+		state := strings.TrimSpace(string(out))
+		return state == "" || strings.HasPrefix(state, "Z")
+	})
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for late := time.Now().Add(soon); !ok(); <-look.C {
+		if time.Now().After(late) {
+			t.Errorf("waited %s for %s", soon, what)
+			return
+		}
+	}
+}
+
+// stopLater ends the process that a command left, when the test ends.
+func stopLater(t *testing.T, pid string) {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimSpace(pid))
+	if err != nil {
+		t.Fatalf("no process number in %q", pid)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(n, syscall.SIGKILL) })
+}

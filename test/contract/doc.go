@@ -1,0 +1,3 @@
+// Package contract holds the suites that every implementation of an interface
+// runs: the fake and each real one.
+package contract
