@@ -18,6 +18,7 @@ import (
 const later = "not supported by this version; it comes with the Kubernetes API source"
 
 // A Document is one document of a file.
+// +kubebuilder:object:generate=false
 type Document struct {
 	// NodeConfig is filled as far as the document is sound, for its name. Nothing
 	// may be applied from it when Err is set.
