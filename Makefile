@@ -23,9 +23,9 @@ run: build ## show Keel keeping an example root, in a scratch folder
 	@test/e2e/run.sh
 
 test: ## every test of both modules, with -race where a C compiler is; ends with a list of the skips
-	@$(GO) run ./test/report
+	@PATH='$(TOOLS)':"$$PATH" $(GO) run ./test/report
 
-parts: ## as root on Debian: install and build what no test should have to skip for
+parts: $(TOOLS)/controller-gen ## as root on Debian: install and build what no test should have to skip for
 	@test/parts/debian.sh '$(CACHE)'
 
 lint: $(TOOLS)/golangci-lint ## golangci-lint over both modules, for linux and for freebsd
@@ -40,7 +40,7 @@ verify: generate ## generate and tidy; fails, naming the files, when that change
 	GOWORK=off $(GO) mod tidy
 	cd api && GOWORK=off $(GO) mod tidy
 	$(GO) work sync
-	@changed=$$(git status --porcelain) && [ -z "$$changed" ] || \
+	@changed=$$(git -c safe.directory='*' status --porcelain) && [ -z "$$changed" ] || \
 		{ printf 'not committed, or not what make verify makes of it:\n%s\n' "$$changed"; exit 1; }
 
 bench: build ## measure Keel against other programs in one run and print a table

@@ -43,6 +43,10 @@ func find(name string) error {
 		if _, err := os.Stat(filepath.Join(Dir(name), ".complete")); err != nil {
 			return fmt.Errorf("build it once with `make parts` as root")
 		}
+	case "controller-gen":
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("build it once with `make generate`, and test with `make test`")
+		}
 	default:
 		if _, err := exec.LookPath(name); err != nil {
 			pkg, ok := packages[name]
