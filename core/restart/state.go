@@ -1,0 +1,105 @@
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tlspu/keel/core/host"
+)
+
+// properties are what state needs, as systemctl's -p takes them.
+const properties = "LoadState,ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID"
+
+// otherMode says what works where systemctl does nothing, or finds no systemd.
+const otherMode = "commands do not reach the machine's own systemd: use exec mode nsenter from a pod (hostPID, privileged), direct on the machine itself"
+
+// state is what systemd says of a unit.
+type state struct {
+	id        string // InvocationID; empty when it never ran, or is forgotten since
+	load      string
+	active    string
+	kind      string // Type of a service
+	result    string // of its last run
+	condition string // whether its conditions were met, when they were last judged
+	judged    bool   // they ever were
+}
+
+// newer reports whether the unit was started after old was read.
+func (s state) newer(old string) bool { return s.id != "" && s.id != old }
+
+// succeeded reports whether this is a oneshot that has done its work.
+func (s state) succeeded() bool {
+	return s.kind == "oneshot" && s.active == "inactive" && s.result == "success"
+}
+
+// skipped reports whether systemd did not start the unit because a condition
+// of it is not met, which to systemd is no failure.
+func (s state) skipped() bool {
+	return s.active == "inactive" && s.result == "success" && s.judged && s.condition == "no"
+}
+
+// loadable says why a unit cannot be restarted at all.
+func (s state) loadable() error {
+	switch s.load {
+	case "loaded":
+		return nil
+	case "not-found":
+		return errors.New("there is no such unit on this machine")
+	case "masked":
+		return errors.New("it is masked: unmask it, or do not name it")
+	}
+	return fmt.Errorf("systemd cannot load it (%s): see systemctl status", s.load)
+}
+
+// look asks for a unit's state as it is now.
+func look(ctx context.Context, run host.Runner, name string) (state, error) {
+	if p, ok := run.(*host.Pass); ok {
+		p.Forget() // a unit changes its state by itself
+	}
+	out, err := run.Run(ctx, host.Cmd{Argv: []string{"systemctl", "show", "-p", properties, "--", name}, Query: true})
+	if err != nil {
+		return state{}, explain(err)
+	}
+	said := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if key, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "="); ok {
+			said[key] = value
+		}
+	}
+	for _, key := range []string{"LoadState", "ActiveState", "InvocationID"} {
+		if _, ok := said[key]; !ok {
+			// What systemctl does in a chroot, with exit code 0.
+			return state{}, &stop{fmt.Errorf("systemctl answers without %s, as it does in a chroot, where it restarts nothing: %s", key, otherMode)}
+		}
+	}
+	return state{
+		id:        said["InvocationID"],
+		load:      said["LoadState"],
+		active:    said["ActiveState"],
+		kind:      said["Type"],
+		result:    said["Result"],
+		condition: said["ConditionResult"],
+		judged:    said["ConditionTimestampMonotonic"] != "" && said["ConditionTimestampMonotonic"] != "0",
+	}, nil
+}
+
+// explain adds what to do to an error of a systemctl that finds no systemd.
+func explain(err error) error {
+	exit := new(host.ExitError)
+	if !errors.As(err, &exit) {
+		return err
+	}
+	for _, text := range []string{
+		"not been booted with systemd",
+		"Failed to connect to bus",
+		"Transport endpoint is not connected",
+		"Running in chroot",
+	} {
+		if strings.Contains(exit.Stderr, text) {
+			return &stop{fmt.Errorf("%w: %s", err, otherMode)}
+		}
+	}
+	return err
+}
