@@ -1,0 +1,69 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// IsNoSpace reports that a disk or a quota is full.
+func IsNoSpace(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// IsReadOnly reports that a file system cannot be written to.
+func IsReadOnly(err error) bool { return errors.Is(err, unix.EROFS) }
+
+// IsBusy reports that something is mounted there or is in use.
+func IsBusy(err error) bool {
+	return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ETXTBSY)
+}
+
+// failed says what was tried on which path, why it could not be done, and what
+// to do about it. It is nil for nil.
+func failed(verb, path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case IsNoSpace(err):
+		return fmt.Errorf("%s %s: %w: free some space, then run again", verb, path, err)
+	case IsReadOnly(err):
+		return fmt.Errorf("%s %s: %w: remount it writable, then run again", verb, path, err)
+	case IsBusy(err):
+		return fmt.Errorf("%s %s: %w: unmount or stop what uses it", verb, path, err)
+	}
+	return fmt.Errorf("%s %s: %w", verb, path, err)
+}
+
+// refused explains why a place would not be changed: flags on the file or its
+// folder look like missing rights.
+func (p *place) refused(err error) error {
+	if !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	if why := frozen(p.dir.fd, p.name); why != "" {
+		return fmt.Errorf("is %s: %w", why, err)
+	}
+	if why := frozen(p.dir.fd, "."); why != "" {
+		return fmt.Errorf("its folder is %s: %w", why, err)
+	}
+	return err
+}
+
+// ownerError says which owner could not be given.
+func ownerError(uid, gid int, err error) error {
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("give it to %d:%d, which only root can: %w", uid, gid, err)
+	}
+	if err != nil {
+		return fmt.Errorf("give it to %d:%d: %w", uid, gid, err)
+	}
+	return nil
+}
+
+// missing reports that a path names nothing, for sure.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
+}

@@ -1,0 +1,108 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockPoll is how often a lock that is held is tried again.
+const lockPoll = 50 * time.Millisecond
+
+// Lock takes the machine's lock for one visit and waits for it until ctx ends;
+// the error then names who holds it. After 2 s of waiting that is also said by
+// WithNotes. who is what others are told: the command, without secrets.
+//
+// The lock is flock on run/keel/lock below the root: the system lets go of it when
+// its holder dies, and a file that a dead one left means nothing. It is not
+// re-entrant, not even in one process: the driver of a visit takes it, handlers
+// and Put never.
+func (t *Tree) Lock(ctx context.Context, who string) (unlock func(), err error) {
+	unlock, err = t.lock(ctx, who)
+	return unlock, failed("lock", private+"/lock", err)
+}
+
+func (t *Tree) lock(ctx context.Context, who string) (func(), error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	p, err := t.privateDir()
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	poll := time.NewTicker(lockPoll)
+	defer poll.Stop()
+	patience := time.NewTimer(t.patience)
+	defer patience.Stop()
+	for {
+		fd, holder, err := tryLock(p.dir.fd)
+		if err != nil {
+			return nil, err
+		}
+		if fd >= 0 {
+			text := fmt.Sprintf("%d %s\n", os.Getpid(), strings.ReplaceAll(who, "\n", " "))
+			if err := errors.Join(unix.Ftruncate(fd, 0), writeFD(fd, []byte(text))); err != nil {
+				closeFD(fd) // and with it the lock
+				return nil, err
+			}
+			return sync.OnceFunc(func() { closeFD(fd) }), nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("held by %s: %w", holder, ctx.Err())
+		case <-patience.C:
+			note(ctx, "waiting for the lock of this machine, held by %s", holder)
+		case <-poll.C:
+		}
+	}
+}
+
+// tryLock takes the lock in an open folder. fd is -1 when somebody else holds it.
+func tryLock(dir int) (fd int, holder string, err error) {
+	fd, err = openat(dir, "lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		return -1, "", err
+	}
+	keep := false
+	defer func() {
+		if !keep {
+			closeFD(fd) // and with it the lock
+		}
+	}()
+	err = lockFD(fd)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return -1, holderIn(fd), nil
+	}
+	if err != nil {
+		return -1, "", err
+	}
+	// It counts only under its name: somebody may have removed the file.
+	mine, err := fstat(fd, "lock")
+	if err != nil {
+		return -1, "", err
+	}
+	now, err := lstatat(dir, "lock")
+	if err != nil || now.id != mine.id {
+		return -1, "somebody who is removing it", nil
+	}
+	keep = true
+	return fd, "", nil
+}
+
+// holderIn reads who holds the lock.
+func holderIn(fd int) string {
+	var buf [512]byte
+	n, err := readerAt(fd).ReadAt(buf[:], 0)
+	pid, who, ok := strings.Cut(strings.TrimSpace(string(buf[:n])), " ")
+	if err != nil && !atEnd(err) || !ok {
+		return "another process"
+	}
+	return fmt.Sprintf("process %s (%s)", pid, who)
+}

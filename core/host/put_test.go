@@ -1,0 +1,425 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// openTree opens the machine at root for one test.
+func openTree(t testing.TB, root string) *Tree {
+	t.Helper()
+	tree, err := OpenTree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tree.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tree
+}
+
+// mode makes an Attr's Mode.
+func mode(m fs.FileMode) *fs.FileMode { return &m }
+
+// id makes an Attr's UID or GID.
+func id(i int) *int { return &i }
+
+// create puts a file where the test needs one.
+func create(t testing.TB, path, content string, perm fs.FileMode) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, perm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// notes collects what a call says.
+func notes(ctx context.Context) (context.Context, *[]string) {
+	var said []string
+	return WithNotes(ctx, func(s string) { said = append(said, s) }), &said
+}
+
+// leftovers lists temporary names anywhere below dir.
+func leftovers(t testing.TB, dir string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasPrefix(filepath.Base(path), ".keel-") {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// onlyReader hides that a reader can seek.
+type onlyReader struct{ io.Reader }
+
+func TestPut_contentAndMode(t *testing.T) {
+	old := func(content string, perm fs.FileMode) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) { create(t, path, content, perm) }
+	}
+	big := strings.Repeat("0123456789abcdef", 1<<16) // 1 MiB
+	tests := []struct {
+		name     string
+		before   func(t *testing.T, path string)
+		content  string
+		attr     Attr
+		want     bool
+		wantMode fs.FileMode
+	}{
+		{"new without a mode", nil, "a\n", Attr{}, true, 0o600},
+		{"new, fresh", nil, "a\n", Attr{Fresh: 0o644}, true, 0o644},
+		{"new with a mode", nil, "a\n", Attr{Mode: mode(0o640), Fresh: 0o644}, true, 0o640},
+		{"new with no rights at all", nil, "a\n", Attr{Mode: mode(0)}, true, 0},
+		{"new with all rights", nil, "a\n", Attr{Mode: mode(0o777)}, true, 0o777},
+		{"new and private", nil, "a\n", Attr{Private: true, Fresh: 0o644}, true, 0o600},
+		{"empty", nil, "", Attr{Fresh: 0o644}, true, 0o644},
+		{"equal", old("a\n", 0o640), "a\n", Attr{Fresh: 0o644}, false, 0o640},
+		{"equal and empty", old("", 0o640), "", Attr{}, false, 0o640},
+		{"equal, other mode", old("a\n", 0o640), "a\n", Attr{Mode: mode(0o600)}, true, 0o600},
+		{"equal, same mode", old("a\n", 0o640), "a\n", Attr{Mode: mode(0o640)}, false, 0o640},
+		{"equal, private and narrow", old("a\n", 0o400), "a\n", Attr{Private: true, Fresh: 0o644}, false, 0o400},
+		{"equal, private and wide", old("a\n", 0o444), "a\n", Attr{Private: true, Fresh: 0o644}, true, 0o400},
+		{"equal, private with a mode", old("a\n", 0o640), "a\n", Attr{Private: true, Mode: mode(0o640)}, false, 0o640},
+		{"other content keeps the mode", old("b\n", 0o640), "a\n", Attr{}, true, 0o640},
+		{"other content, fresh", old("b\n", 0o640), "a\n", Attr{Fresh: 0o644}, true, 0o644},
+		{"other content, private", old("b\n", 0o644), "a\n", Attr{Private: true}, true, 0o600},
+		{"longer", old("a", 0o644), "a\n", Attr{}, true, 0o644},
+		{"shorter", old("a\n\n\n", 0o644), "a\n", Attr{}, true, 0o644},
+		{"no final newline", old("a\n", 0o644), "a", Attr{}, true, 0o644},
+		{"blank lines at the end", old("abc\n", 0o644), "abc\n\n\n", Attr{}, true, 0o644},
+		{"1 MiB", nil, big, Attr{Fresh: 0o644}, true, 0o644},
+		{"1 MiB that differs at its end", old(big[1:]+"x", 0o644), big, Attr{}, true, 0o644},
+		{"equal 1 MiB", old(big, 0o644), big, Attr{}, false, 0o644},
+	}
+	for _, tt := range tests {
+		for _, r := range []struct {
+			name string
+			make func(s string) io.Reader
+		}{
+			{"seekable", func(s string) io.Reader { return strings.NewReader(s) }},
+			{"stream", func(s string) io.Reader { return onlyReader{strings.NewReader(s)} }},
+		} {
+			t.Run(tt.name+"/"+r.name, func(t *testing.T) {
+				root := t.TempDir()
+				file := filepath.Join(root, "etc", "f")
+				create(t, filepath.Join(root, "etc", "other"), "x", 0o644)
+				if tt.before != nil {
+					tt.before(t, file)
+				}
+				tree := openTree(t, root)
+				for _, want := range []bool{tt.want, false} { // and the second time nothing
+					changed, err := tree.Put(t.Context(), "/etc/f", r.make(tt.content), tt.attr)
+					if err != nil || changed != want {
+						t.Fatalf("Put = %v, %v, want %v", changed, err, want)
+					}
+				}
+				info, err := os.Stat(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := info.Mode(); got != tt.wantMode {
+					t.Errorf("mode is %v, want %v", got, tt.wantMode)
+				}
+				if got, err := tree.Read("/etc/f", 2<<20); err != nil && tt.wantMode != 0 || err == nil && !bytes.Equal(got, []byte(tt.content)) {
+					t.Errorf("content is wrong (%d bytes, %v)", len(got), err)
+				}
+				if l := leftovers(t, root); l != nil {
+					t.Errorf("left behind: %v", l)
+				}
+			})
+		}
+	}
+}
+
+func TestPut_refused(t *testing.T) {
+	tests := []struct {
+		name string
+		path string
+		attr Attr
+		want string
+	}{
+		{"special bits", "/etc/f", Attr{Mode: mode(0o4755)}, "more than permission bits"},
+		{"special bits of fs", "/etc/f", Attr{Mode: mode(0o755 | fs.ModeSetuid)}, "more than permission bits"},
+		{"special bits when fresh", "/etc/f", Attr{Fresh: 0o1644}, "more than permission bits"},
+		{"no parent", "/no/f", Attr{}, "no such file or directory"},
+		{"a file as parent", "/etc/f/g", Attr{Parents: 0o755}, "not a directory"},
+		{"a folder", "/etc", Attr{}, "is a folder, not a regular file"},
+		{"a folder by its slash", "/etc/f/", Attr{}, "not a directory"},
+		{"the root", "/", Attr{}, "names a folder"},
+		{"up", "/etc/..", Attr{}, "names a folder"},
+		{"empty", "", Attr{}, "invalid argument"},
+		{"a NUL", "/etc/f\x00g", Attr{}, "invalid argument"},
+		{"a name too long", "/etc/" + strings.Repeat("n", 256), Attr{}, "file name too long"},
+		{"no temporary folder", "/etc/g", Attr{Temp: "/tmp"}, "temporary folder /tmp: no such file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root := t.TempDir()
+			create(t, filepath.Join(root, "etc", "f"), "old", 0o644)
+			changed, err := openTree(t, root).Put(t.Context(), tt.path, strings.NewReader("new"), tt.attr)
+			if changed || err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Put = %v, %v, want an error with %q", changed, err, tt.want)
+			}
+			if got, err := os.ReadFile(filepath.Join(root, "etc", "f")); err != nil || string(got) != "old" {
+				t.Errorf("the old file holds %q, %v", got, err)
+			}
+			if l := leftovers(t, root); l != nil {
+				t.Errorf("left behind: %v", l)
+			}
+		})
+	}
+}
+
+func TestPut_longestName(t *testing.T) {
+	root := t.TempDir()
+	name := "/" + strings.Repeat("n", 255)
+	tree := openTree(t, root)
+	for _, content := range []string{"one", "two"} {
+		check := func(_ context.Context, path string) error {
+			_, err := tree.Read(path, 10)
+			return err
+		}
+		if changed, err := tree.Put(t.Context(), name, strings.NewReader(content), Attr{Check: check}); err != nil || !changed {
+			t.Fatalf("Put = %v, %v", changed, err)
+		}
+	}
+	if got, err := tree.Read(name, 10); err != nil || string(got) != "two" {
+		t.Errorf("Read = %q, %v", got, err)
+	}
+}
+
+func TestPut_brokenReader(t *testing.T) {
+	root := t.TempDir()
+	create(t, filepath.Join(root, "f"), "old", 0o644)
+	broken := errors.New("broken")
+	r := io.MultiReader(strings.NewReader("new"), errReader{broken})
+	changed, err := openTree(t, root).Put(t.Context(), "/f", r, Attr{})
+	if changed || !errors.Is(err, broken) {
+		t.Errorf("Put = %v, %v, want the reader's error", changed, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(root, "f")); err != nil || string(got) != "old" {
+		t.Errorf("the old file holds %q, %v", got, err)
+	}
+	if l := leftovers(t, root); l != nil {
+		t.Errorf("left behind: %v", l)
+	}
+}
+
+type errReader struct{ err error }
+
+func (r errReader) Read([]byte) (int, error) { return 0, r.err }
+
+func TestPut_cancelled(t *testing.T) {
+	root := t.TempDir()
+	create(t, filepath.Join(root, "f"), "old", 0o644)
+	tree := openTree(t, root)
+	ctx, cancel := context.WithCancel(t.Context())
+	check := func(context.Context, string) error {
+		cancel() // before the rename is soon enough
+		return nil
+	}
+	changed, err := tree.Put(ctx, "/f", strings.NewReader("new"), Attr{Check: check})
+	if changed || !errors.Is(err, context.Canceled) {
+		t.Errorf("Put = %v, %v, want cancelled", changed, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(root, "f")); err != nil || string(got) != "old" {
+		t.Errorf("the old file holds %q, %v", got, err)
+	}
+	if changed, err := tree.Put(ctx, "/g", strings.NewReader("new"), Attr{}); changed || !errors.Is(err, context.Canceled) {
+		t.Errorf("Put = %v, %v, want cancelled", changed, err)
+	}
+	if l := leftovers(t, root); l != nil {
+		t.Errorf("left behind: %v", l)
+	}
+}
+
+func TestPut_check(t *testing.T) {
+	root := t.TempDir()
+	create(t, filepath.Join(root, "etc", "sudoers"), "old", 0o440)
+	tree := openTree(t, root)
+	refuse := errors.New("line 1: syntax error")
+	var verdict error
+	var seen string
+	check := func(_ context.Context, path string) error {
+		content, err := tree.Read(path, 100)
+		if err != nil {
+			return err
+		}
+		seen = filepath.Base(path) + ": " + string(content)
+		dir, err := tree.Stat(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		if dir.Mode().Perm() != 0o700 {
+			t.Errorf("the folder of the copy has mode %v", dir.Mode())
+		}
+		// What a checker does to its copy is its own affair.
+		if err := os.WriteFile(filepath.Join(root, path), []byte("ruined"), 0o600); err != nil {
+			t.Error(err)
+		}
+		return verdict
+	}
+	for _, tt := range []struct {
+		name    string
+		verdict error
+		want    string
+	}{
+		{"refused", refuse, "old"},
+		{"accepted", nil, "new"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			verdict, seen = tt.verdict, ""
+			changed, err := tree.Put(t.Context(), "/etc/sudoers", strings.NewReader("new"), Attr{Check: check})
+			if changed != (tt.verdict == nil) || !errors.Is(err, tt.verdict) {
+				t.Errorf("Put = %v, %v", changed, err)
+			}
+			if seen != "sudoers: new" {
+				t.Errorf("Check saw %q", seen)
+			}
+			if got, err := os.ReadFile(filepath.Join(root, "etc", "sudoers")); err != nil || string(got) != tt.want {
+				t.Errorf("the file holds %q, %v", got, err)
+			}
+			if l := leftovers(t, root); l != nil {
+				t.Errorf("left behind: %v", l)
+			}
+		})
+	}
+}
+
+func TestPut_parents(t *testing.T) {
+	root := t.TempDir()
+	tree := openTree(t, root)
+	changed, err := tree.Put(t.Context(), "/a/b/../c/f", strings.NewReader("x"), Attr{Parents: 0o750})
+	if err != nil || !changed {
+		t.Fatalf("Put = %v, %v", changed, err)
+	}
+	for _, dir := range []string{"a", "a/b", "a/c"} {
+		info, err := os.Stat(filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != fs.ModeDir|0o750 {
+			t.Errorf("%s has mode %v", dir, info.Mode())
+		}
+	}
+	// An error after that still tells that folders were made.
+	changed, err = tree.Put(t.Context(), "/n/f", errReader{io.ErrUnexpectedEOF}, Attr{Parents: 0o750})
+	if err == nil || !changed {
+		t.Errorf("Put = %v, %v, want true and an error", changed, err)
+	}
+}
+
+func TestPut_temporaryFolder(t *testing.T) {
+	root := t.TempDir()
+	tree := openTree(t, root)
+	if _, err := tree.Mkdir("/spool", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tree.Mkdir("/conf.d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var seen []string
+	look := func(context.Context, string) (err error) {
+		seen = leftovers(t, filepath.Join(root, "conf.d"))
+		return err
+	}
+	changed, err := tree.Put(t.Context(), "/conf.d/f", strings.NewReader("x"), Attr{Temp: "/spool", Check: look})
+	if err != nil || !changed || seen != nil {
+		t.Errorf("Put = %v, %v, in the file's own folder lay %v", changed, err, seen)
+	}
+	if err := os.Chmod(filepath.Join(root, "spool"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err = tree.Put(t.Context(), "/conf.d/f", strings.NewReader("y"), Attr{Temp: "/spool"})
+	if err == nil || !strings.Contains(err.Error(), "others may replace") {
+		t.Errorf("Put = %v, want an error: everybody may rename in its temporary folder", err)
+	}
+}
+
+func TestPut_leftovers(t *testing.T) {
+	const name = ".keel-0123456789abcdef.tmp"
+	tests := []struct {
+		name string
+		make func(dir string) error
+		want bool // stays
+	}{
+		{name, func(d string) error { return os.WriteFile(filepath.Join(d, name), nil, 0o600) }, false},
+		{".keel-fedcba9876543210.tmp", func(d string) error { return os.Mkdir(filepath.Join(d, ".keel-fedcba9876543210.tmp"), 0o700) }, false},
+		{".keel-0000000000000000.tmp", func(d string) error { return os.Symlink("/x", filepath.Join(d, ".keel-0000000000000000.tmp")) }, false},
+		{".keel-0123456789ABCDEF.tmp", func(d string) error { return os.WriteFile(filepath.Join(d, ".keel-0123456789ABCDEF.tmp"), nil, 0o600) }, true},
+		{".keel-0123.tmp", func(d string) error { return os.WriteFile(filepath.Join(d, ".keel-0123.tmp"), nil, 0o600) }, true},
+		{name + "/full", func(d string) error {
+			return errors.Join(os.Mkdir(filepath.Join(d, name), 0o700), os.WriteFile(filepath.Join(d, name, "full"), nil, 0o600))
+		}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root := t.TempDir()
+			if err := tt.make(root); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := openTree(t, root).Put(t.Context(), "/f", strings.NewReader("x"), Attr{}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Lstat(filepath.Join(root, tt.name)); (err == nil) != tt.want {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	}
+}
+
+func TestPut_livingWriterKeepsItsFile(t *testing.T) {
+	root := t.TempDir()
+	first, second := openTree(t, root), openTree(t, root)
+	check := func(ctx context.Context, path string) error {
+		// Another one works in the same folder without the machine's lock, and
+		// checks its own file, while the first is in the middle of its work.
+		_, err := second.Put(ctx, "/g", strings.NewReader("g"), Attr{Check: func(context.Context, string) error { return nil }})
+		if err != nil {
+			return err
+		}
+		_, err = first.Read(path, 10)
+		return err
+	}
+	if _, err := first.Put(t.Context(), "/f", strings.NewReader("f"), Attr{Check: check}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(root, "f"))
+	if diff := cmp.Diff("f", string(got)); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+}
+
+func TestPut_temporaryNamesThatAreTaken(t *testing.T) {
+	root := t.TempDir()
+	tree := openTree(t, root)
+	tree.random = io.MultiReader(bytes.NewReader(make([]byte, 24)), strings.NewReader("abcdefgh"))
+	create(t, filepath.Join(root, ".keel-0000000000000000.tmp", "full"), "", 0o600)
+	if _, err := tree.Put(t.Context(), "/f", strings.NewReader("x"), Attr{}); err != nil {
+		t.Errorf("a fourth name was free: %v", err)
+	}
+	tree.random = strings.NewReader("short")
+	if _, err := tree.Put(t.Context(), "/f", strings.NewReader("y"), Attr{}); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("Put without random names = %v", err)
+	}
+}

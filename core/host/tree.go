@@ -1,0 +1,303 @@
+package host
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tree is a View that can also be written. Everything is done through the
+// descriptor of the folder in which it is done. Refused are a mount point as last
+// component, for what is mounted there belongs to another file system, and
+// anything on a file system of the kernel's own: proc, sysfs, cgroup, devpts and
+// their like. Mounts on the way are normal. What a Tree reports as changed has
+// reached the disk.
+//
+// A Tree is safe for concurrent use, but only the machine's lock keeps two
+// programs from undoing each other's work.
+type Tree struct {
+	View
+
+	random   io.Reader     // of temporary names
+	patience time.Duration // until waiting for the lock is said
+
+	mu    sync.Mutex
+	swept map[fileID]bool // folders without leftovers
+}
+
+// OpenTree opens the machine at root for writing.
+func OpenTree(root string) (*Tree, error) {
+	v, err := OpenView(root)
+	if err != nil {
+		return nil, err
+	}
+	return &Tree{
+		View:     *v,
+		random:   rand.Reader,
+		patience: 2 * time.Second,
+		swept:    map[fileID]bool{},
+	}, nil
+}
+
+// locate finds the place that is to be changed and refuses those that must not
+// be. made reports that parents were made.
+func (t *Tree) locate(path string, a Attr) (p *place, made bool, err error) {
+	o := walkOptions{follow: a.Last == Follow, noLinks: a.NoLinks}
+	if a.Parents != 0 {
+		o.mkdir = func(f folder, name, path string) error {
+			err := t.makeDir(f, name, a.Parents)
+			made = made || err == nil
+			if err != nil {
+				return fmt.Errorf("make folder %s: %w", path, err)
+			}
+			return nil
+		}
+	}
+	p, err = t.walk(path, o)
+	if err != nil {
+		return nil, made, err
+	}
+	if err := p.changeable(a.Last); err != nil {
+		p.close()
+		return nil, made, err
+	}
+	return p, made, nil
+}
+
+// changeable refuses places at which nothing may be put or taken away.
+func (p *place) changeable(last Link) error {
+	if p.name == "." {
+		return errors.New("names a folder by its end, not by its name")
+	}
+	if last == Refuse && p.there && p.info.mode.Type() == linkType {
+		return errors.New("is a link, and none is allowed here")
+	}
+	kind, err := kernelFS(p.dir)
+	if err != nil {
+		return err
+	}
+	if kind != "" {
+		return fmt.Errorf("is on %s, whose files are the kernel's own", kind)
+	}
+	if !p.there {
+		if p.linked && strings.HasPrefix(p.path, "/dev/") {
+			return fmt.Errorf("leads to %s, a device that is not there", p.path)
+		}
+		return nil
+	}
+	mounted, err := mountPoint(p)
+	if err != nil {
+		return err
+	}
+	if mounted {
+		return fmt.Errorf("is a mount point: unmount %s, or name what is mounted there", p.path)
+	}
+	return nil
+}
+
+// Remove deletes a file, a link or an empty folder, and reports whether there
+// was one. A link is not followed. A folder that holds something and a device
+// are an error.
+func (t *Tree) Remove(path string) (changed bool, err error) {
+	changed, err = t.remove(path)
+	return changed, failed("remove", path, err)
+}
+
+func (t *Tree) remove(path string) (bool, error) {
+	p, _, err := t.locate(path, Attr{})
+	if missing(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer p.close()
+	flags := 0
+	switch {
+	case !p.there:
+		return false, nil
+	case p.info.mode&fs.ModeDevice != 0:
+		return false, errors.New("is a device")
+	case p.info.IsDir():
+		flags = unix.AT_REMOVEDIR
+	}
+	dir, err := p.dir.reopen()
+	if err != nil {
+		return false, err
+	}
+	defer closeFD(dir)
+	err = again(func() error { return unix.Unlinkat(p.dir.fd, p.name, flags) })
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return false, nil
+	case errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST):
+		return false, errors.New("is a folder that still holds something")
+	case err != nil:
+		return false, p.refused(err)
+	}
+	return true, syncFD(dir)
+}
+
+// reopen opens a walked folder so that it can be listed and synced.
+func (f folder) reopen() (int, error) {
+	fd, err := openat(f.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open its folder: %w", err)
+	}
+	return fd, nil
+}
+
+// Mkdir makes a folder and the missing ones above it, all with this mode, and
+// reports whether it had to. A folder that is there stays as it is. In a user's
+// folder the new one is that user's, or nobody could be led through it.
+func (t *Tree) Mkdir(path string, mode fs.FileMode) (changed bool, err error) {
+	changed, err = t.mkdir(path, mode)
+	return changed, failed("make folder", path, err)
+}
+
+func (t *Tree) mkdir(path string, mode fs.FileMode) (made bool, err error) {
+	if err := (Attr{Mode: &mode}).valid(); err != nil {
+		return false, err
+	}
+	p, err := t.walk(path+"/", walkOptions{mkdir: func(f folder, name, _ string) error {
+		err := t.makeDir(f, name, mode)
+		made = made || err == nil
+		return err
+	}})
+	if err != nil {
+		return made, err
+	}
+	p.close()
+	return made, nil
+}
+
+// makeDir makes one folder. It has its owner and mode before it has its name.
+func (t *Tree) makeDir(f folder, name string, mode fs.FileMode) error {
+	if kind, err := kernelFS(f); err != nil || kind != "" {
+		return cmp.Or(err, fmt.Errorf("it is on %s, whose files are the kernel's own", kind))
+	}
+	dir, err := f.reopen()
+	if err != nil {
+		return err
+	}
+	defer closeFD(dir)
+	tmp, err := t.tempDir(f)
+	if err != nil {
+		return err
+	}
+	defer tmp.discard()
+	if !t.trusts(f.uid) {
+		if err := tmp.giveAway(f.uid, f.gid); err != nil {
+			return err
+		}
+	}
+	info, err := fstat(tmp.fd, name)
+	if err != nil {
+		return err
+	}
+	mode |= info.mode & fs.ModeSetgid // from a folder that hands its group on
+	if err := unix.Fchmod(tmp.fd, sysMode(mode)); err != nil {
+		return err
+	}
+	if err := syncFD(tmp.fd); err != nil {
+		return err
+	}
+	switch err := tmp.rename(f, name); {
+	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, unix.ENOTDIR):
+		return nil // somebody else was faster; the walk looks at what he made
+	case err != nil:
+		return err
+	}
+	return syncFD(dir)
+}
+
+// Symlink makes path a link that holds text, in the place of a file or another
+// link, and reports whether it had to. A folder or a device is not replaced.
+func (t *Tree) Symlink(text, path string) (changed bool, err error) {
+	changed, err = t.symlink(text, path)
+	return changed, failed("link", path, err)
+}
+
+func (t *Tree) symlink(text, path string) (bool, error) {
+	p, _, err := t.locate(path, Attr{})
+	if err != nil {
+		return false, err
+	}
+	defer p.close()
+	if p.there {
+		switch {
+		case p.info.mode.Type() == linkType:
+			old, _, err := readLink(p.dir.fd, p.name)
+			if err == nil && old == text {
+				return false, nil
+			}
+		case !p.info.mode.IsRegular():
+			return false, p.wrongKind(p.info, "a link or a regular file")
+		}
+	}
+	dir, err := p.dir.reopen()
+	if err != nil {
+		return false, err
+	}
+	defer closeFD(dir)
+	tmp, err := t.tempLink(p.dir, text)
+	if err != nil {
+		return false, p.refused(err)
+	}
+	defer tmp.discard()
+	if err := tmp.rename(p.dir, p.name); err != nil {
+		return false, p.refused(err)
+	}
+	return true, syncFD(dir)
+}
+
+// Chattr brings owner and mode of a file or folder that is there to a's, and
+// reports whether it had to. Beside Mode, UID and GID only Last and NoLinks count.
+func (t *Tree) Chattr(path string, a Attr) (changed bool, err error) {
+	changed, err = t.chattr(path, a)
+	return changed, failed("change attributes of", path, err)
+}
+
+func (t *Tree) chattr(path string, a Attr) (bool, error) {
+	a = Attr{Mode: a.Mode, UID: a.UID, GID: a.GID, Last: a.Last, NoLinks: a.NoLinks}
+	if err := a.valid(); err != nil {
+		return false, err
+	}
+	p, _, err := t.locate(path, a)
+	if err != nil {
+		return false, err
+	}
+	defer p.close()
+	var f *file
+	if p.there && p.info.IsDir() {
+		f, err = p.openFolder()
+	} else {
+		f, err = p.open()
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.close()
+	if err := f.look(); err != nil {
+		return false, err
+	}
+	m := t.meant(a, f)
+	if !m.differs(f) {
+		return false, nil
+	}
+	if f.info.Links > 1 && !f.info.IsDir() {
+		return false, fmt.Errorf("has %d names (hard links), which would all change", f.info.Links)
+	}
+	if changed, err := m.apply(f); err != nil {
+		return changed, p.refused(err)
+	}
+	return true, nil
+}
