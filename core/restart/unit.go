@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/tlspu/keel/core/host"
@@ -129,7 +130,9 @@ func (p *prover) reload(ctx context.Context) error {
 }
 
 func (p *prover) save(ctx context.Context) error {
-	if err := p.journal.Save(ctx, *p.rec); err != nil {
+	rec := *p.rec
+	rec.Units = maps.Clone(rec.Units) // the journal may keep it
+	if err := p.journal.Save(ctx, rec); err != nil {
 		return &stop{err}
 	}
 	return nil
