@@ -1,11 +1,14 @@
 // Package handler is the plug-in contract: what a kind of setting must offer
-// (Handler), what it should offer (Described), and how it becomes a target of
-// the engine (Opaque).
+// (Handler), what it should offer (Observer, Described), and how it becomes a
+// target of the engine (Target, Opaque).
 package handler
 
 import (
 	"context"
 	"slices"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
 )
 
 // A Handler brings one kind of setting on one machine to the state its
@@ -20,6 +23,14 @@ type Handler interface {
 	// to change anything; called again it returns false, nil. On error changed
 	// still tells the truth.
 	Ensure(ctx context.Context, root string, params map[string]string) (changed bool, err error)
+}
+
+// An Observer also looks without touching, and returns both sides in
+// comparable form: parameters that are policy and not state appear on neither.
+// After a successful Ensure the two are the same.
+type Observer interface {
+	Handler
+	Observe(ctx context.Context, m Machine, params map[string]string) (declared, observed drift.State, err error)
 }
 
 // Param describes one parameter; help, docs, warnings and explain come from it.
@@ -47,6 +58,29 @@ func Unknown(d Described, params map[string]string) []string {
 	}
 	slices.Sort(unknown)
 	return unknown
+}
+
+// Machine is a machine that can only be looked at.
+type Machine struct {
+	Files *host.View
+	Run   host.Runner // read-only, one Pass
+
+	pass *host.Pass
+}
+
+// NewMachine looks at files, and asks run for queries only. Equal queries are
+// asked once, until Forget.
+func NewMachine(files *host.View, run host.Runner) Machine {
+	pass := host.NewPass(run)
+	return Machine{Files: files, Run: host.NewReadOnly(pass), pass: pass}
+}
+
+// Forget drops the answers that Run remembers: after anything was changed, and
+// when a new pass begins.
+func (m Machine) Forget() {
+	if m.pass != nil {
+		m.pass.Forget()
+	}
 }
 
 type sensitiveKey struct{}

@@ -9,12 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
 )
 
-// lamp is a handler whose machine is a switch.
+// lamp is a handler whose machine is a switch. Its query goes through the
+// machine, so that a remembered answer would be seen.
 type lamp struct {
-	on   *bool
-	fail error
+	on      *bool
+	fail    error
+	queries *int
 }
 
 func (lamp) Name() string { return "lamp" }
@@ -30,11 +33,52 @@ func (l lamp) Ensure(context.Context, string, map[string]string) (bool, error) {
 	return changed, nil
 }
 
+func (l lamp) Observe(ctx context.Context, m Machine, _ map[string]string) (declared, observed drift.State, err error) {
+	out, err := m.Run.Run(ctx, host.Cmd{Argv: []string{"lamp", "status"}, Query: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	path := drift.Path{"on"}
+	return drift.State{{Path: path, Value: "true"}}, drift.State{{Path: path, Value: string(out)}}, nil
+}
+
 func (lamp) Params() []Param { return []Param{{Name: "color"}, {Name: "watts"}} }
 
 func (lamp) Claims(map[string]string) []string { return []string{"lamp:desk"} }
 
-func newLamp() lamp { return lamp{on: new(bool)} }
+// Run answers the lamp's query.
+func (l lamp) Run(context.Context, host.Cmd) ([]byte, error) {
+	*l.queries++
+	return fmt.Append(nil, *l.on), nil
+}
+
+func newLamp() lamp { return lamp{on: new(bool), queries: new(int)} }
+
+func TestTarget_ensuresAndLooksAnew(t *testing.T) {
+	l := newLamp()
+	target := Target("desk", l, NewMachine(nil, l), "/", nil)
+	res := drift.Ensure(t.Context(), target, drift.Options{})
+	if res.Err != nil || !res.Changed || res.After.Count(drift.Same) != 1 {
+		t.Errorf("first visit: %+v", res)
+	}
+	if *l.queries != 2 {
+		t.Errorf("%d queries, want one before and one after", *l.queries)
+	}
+	if got, want := res.Steps[0].Step.Text, "ensure lamp:desk (on)"; got != want {
+		t.Errorf("step %q, want %q", got, want)
+	}
+	res = drift.Ensure(t.Context(), target, drift.Options{})
+	if res.Err != nil || res.Changed || res.Steps != nil || *l.queries != 2 {
+		t.Errorf("second visit: %+v, %d queries", res, *l.queries)
+	}
+}
+
+func TestTarget_machineCannotBeChanged(t *testing.T) {
+	l := newLamp()
+	if _, err := NewMachine(nil, l).Run.Run(t.Context(), host.Cmd{Argv: []string{"lamp", "on"}}); err == nil || *l.queries != 0 {
+		t.Errorf("a command that is no query ran: %v", err)
+	}
+}
 
 func TestOpaque_isUnknownUntilEnsured(t *testing.T) {
 	l := newLamp()

@@ -8,6 +8,40 @@ import (
 	"github.com/tlspu/keel/core/drift"
 )
 
+// Target presents an Observer to the engine as one step around Ensure. Every
+// handler in plugins/all is Observer and Described.
+func Target(id string, h Observer, m Machine, root string, params map[string]string) drift.Planner {
+	return &target{id, h, m, root, maps.Clone(params)}
+}
+
+type target struct {
+	id      string
+	handler Observer
+	machine Machine
+	root    string
+	params  map[string]string
+}
+
+func (t *target) ID() string { return t.id }
+
+func (t *target) Observe(ctx context.Context) (declared, observed drift.State, err error) {
+	return t.handler.Observe(ctx, t.machine, t.params)
+}
+
+func (t *target) Plan(_ context.Context, r drift.Report) ([]drift.Step, error) {
+	step := drift.Step{Text: text(t.handler, t.params, r)}
+	for _, f := range r {
+		if f.Verdict != drift.NotDeclared {
+			step.Writes = append(step.Writes, f.Path)
+		}
+	}
+	step.Do = func(ctx context.Context) (bool, error) {
+		defer t.machine.Forget()
+		return t.handler.Ensure(ctx, t.root, t.params)
+	}
+	return []drift.Step{step}, nil
+}
+
 // text is what a step around Ensure says it does: what it owns, and what of it
 // is not as declared.
 func text(h Handler, params map[string]string, r drift.Report) string {
