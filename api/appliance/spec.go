@@ -41,14 +41,13 @@ func Sections() []string {
 	return names
 }
 
-// Parse reads one document. source names it in errors, each of which says
-// "<source>: " and why this is no instance document: bad YAML, a key given
-// twice, an empty file, or no mapping at its top. A document that can be parsed
-// may still be invalid.
-func Parse(source string, data []byte) (*Spec, error) {
+// Parse reads one document. An error says why it is no instance document, and
+// not where it was read: bad YAML, a key given twice, an empty file, no mapping
+// at its top. A document that can be parsed may still be invalid.
+func Parse(data []byte) (*Spec, error) {
 	root, err := read(data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", source, err)
+		return nil, err
 	}
 	return &Spec{root: root}, nil
 }

@@ -16,31 +16,31 @@ func TestParse_refuses(t *testing.T) {
 		bomb += fmt.Sprintf("%s: &%s [%s]\n", next, next, strings.TrimSuffix(strings.Repeat("*"+last+", ", 10), ", "))
 	}
 	for _, tt := range []struct{ name, data, want string }{
-		{"nothing", "", "i.yaml: file is empty"},
-		{"only a comment", "# nothing\n", "i.yaml: file is empty"},
-		{"only a document mark", "---\n", "i.yaml: file is empty"},
-		{"null", "null\n", "i.yaml: file is empty"},
-		{"a word", "hello\n", "i.yaml: top level must be a mapping"},
-		{"false", "false\n", "i.yaml: top level must be a mapping"},
-		{"a list", "- version: 1\n", "i.yaml: top level must be a mapping"},
-		{"bad YAML", "version: 1\ninstance: [\n", "i.yaml: not valid YAML: line 2: did not find expected node content"},
-		{"a tab", "version: 1\n\tinstance: {}\n", "i.yaml: not valid YAML: line 2: found a tab character that violates indentation"},
-		{"no text", "version: \xff\xfe\n", "i.yaml: not valid YAML: invalid leading UTF-8 octet"},
-		{"key twice", "version: 1\nversion: 1\n", "i.yaml: not valid YAML: line 2: the key version is already given on line 1"},
-		{"key twice below", "instance:\n  fqdn: a\n  fqdn: b\n", "i.yaml: not valid YAML: line 3: the key fqdn is already given on line 2"},
-		{"key twice in a section that is not judged", "users: {a: {}, a: {}}\n", "i.yaml: not valid YAML: line 1: the key a is already given on line 1"},
-		{"a mapping as key", "{a: b}: c\n", "i.yaml: not valid YAML: line 1: a key must be a word"},
-		{"unknown tag", "version: 1\napp: {email: !vault abc}\n", "i.yaml: not valid YAML: line 2: unknown tag !vault"},
-		{"second document", "version: 1\n---\nversion: 1\n", "i.yaml: not valid YAML: line 2: a second document"},
-		{"unknown anchor", "version: *one\n", "i.yaml: not valid YAML: unknown anchor 'one' referenced"},
-		{"not the number it claims to be", "version: !!int hunter2\n", "i.yaml: not valid YAML: line 1: not a number"},
-		{"an alias of what it is in", "app: &a\n  b: *a\n", "i.yaml: not valid YAML: line 1: nested too deep, or aliases that expand to too much"},
-		{"aliases of aliases", bomb, "i.yaml: not valid YAML: line 1: nested too deep, or aliases that expand to too much"},
-		{"deep", deep, "i.yaml: not valid YAML: line 1: nested too deep, or aliases that expand to too much"},
-		{"merge of a word", "app: {<<: x}\n", "i.yaml: not valid YAML: line 1: << takes a mapping or a list of mappings"},
+		{"nothing", "", "file is empty"},
+		{"only a comment", "# nothing\n", "file is empty"},
+		{"only a document mark", "---\n", "file is empty"},
+		{"null", "null\n", "file is empty"},
+		{"a word", "hello\n", "top level must be a mapping"},
+		{"false", "false\n", "top level must be a mapping"},
+		{"a list", "- version: 1\n", "top level must be a mapping"},
+		{"bad YAML", "version: 1\ninstance: [\n", "not valid YAML: line 2: did not find expected node content"},
+		{"a tab", "version: 1\n\tinstance: {}\n", "not valid YAML: line 2: found a tab character that violates indentation"},
+		{"no text", "version: \xff\xfe\n", "not valid YAML: invalid leading UTF-8 octet"},
+		{"key twice", "version: 1\nversion: 1\n", "not valid YAML: line 2: the key version is already given on line 1"},
+		{"key twice below", "instance:\n  fqdn: a\n  fqdn: b\n", "not valid YAML: line 3: the key fqdn is already given on line 2"},
+		{"key twice in a section that is not judged", "users: {a: {}, a: {}}\n", "not valid YAML: line 1: the key a is already given on line 1"},
+		{"a mapping as key", "{a: b}: c\n", "not valid YAML: line 1: a key must be a word"},
+		{"unknown tag", "version: 1\napp: {email: !vault abc}\n", "not valid YAML: line 2: unknown tag !vault"},
+		{"second document", "version: 1\n---\nversion: 1\n", "not valid YAML: line 2: a second document"},
+		{"unknown anchor", "version: *one\n", "not valid YAML: unknown anchor 'one' referenced"},
+		{"not the number it claims to be", "version: !!int hunter2\n", "not valid YAML: line 1: not a number"},
+		{"an alias of what it is in", "app: &a\n  b: *a\n", "not valid YAML: line 1: nested too deep, or aliases that expand to too much"},
+		{"aliases of aliases", bomb, "not valid YAML: line 1: nested too deep, or aliases that expand to too much"},
+		{"deep", deep, "not valid YAML: line 1: nested too deep, or aliases that expand to too much"},
+		{"merge of a word", "app: {<<: x}\n", "not valid YAML: line 1: << takes a mapping or a list of mappings"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Parse("i.yaml", []byte(tt.data))
+			_, err := Parse([]byte(tt.data))
 			if got := fmt.Sprint(err); got != tt.want {
 				t.Errorf("Parse:\n got %s\nwant %s", got, tt.want)
 			}
@@ -117,7 +117,7 @@ func TestSpec_Validate(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			spec, err := Parse("i.yaml", []byte(tt.data))
+			spec, err := Parse([]byte(tt.data))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestSpec_Validate(t *testing.T) {
 }
 
 func TestSpec_Leaves_documentOrder(t *testing.T) {
-	spec, err := Parse("i.yaml", []byte(`
+	spec, err := Parse([]byte(`
 network:
   nameservers: [2001:db8::53, 192.0.2.53]
   interfaces:
@@ -199,7 +199,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		spec, err := Parse("f", data)
+		spec, err := Parse(data)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Errorf("the error is more than a line: %q", err)

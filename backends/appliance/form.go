@@ -1,0 +1,49 @@
+package appliance
+
+import (
+	"strings"
+
+	apispec "github.com/tlspu/keel/api/appliance"
+	"github.com/tlspu/keel/core/drift"
+)
+
+// text is a value as trimmed text, so that 3306 equals "3306"; a list is one of
+// such texts.
+func text(v any) any {
+	return each(v, strings.TrimSpace)
+}
+
+// domain is a domain name without regard to case and to dots at its end.
+func domain(v any) any {
+	return each(v, func(s string) string { return strings.ToLower(strings.TrimRight(strings.TrimSpace(s), ".")) })
+}
+
+// addresses is a list of addresses in canonical form, in order. An empty list
+// is the same as none.
+func addresses(v any) any {
+	if list, ok := v.([]string); ok && len(list) == 0 {
+		return nil
+	}
+	return each(v, func(s string) string {
+		if a, err := apispec.ParseAddress(strings.TrimSpace(s)); err == nil {
+			return a.String()
+		}
+		return strings.TrimSpace(s)
+	})
+}
+
+// each brings a value, or each item of a list, to another text. What is no
+// value stays as it is.
+func each(v any, form func(string) string) any {
+	switch v := v.(type) {
+	case []string:
+		items := make([]string, len(v))
+		for i, item := range v {
+			items[i] = form(item)
+		}
+		return items
+	case string, bool, int64, float64:
+		return form(drift.Text(v))
+	}
+	return v
+}
