@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+type applySettings struct {
+	documentSettings
+	onMachine
+	DryRun      bool          `flag:"dry-run" usage:"print what would be done, and do nothing"`
+	LockTimeout time.Duration `flag:"lock-timeout" usage:"how long to wait for another run on the same root"`
+	Output      string        `flag:"output" short:"o" usage:"form of the output" enum:"text|json"`
+}
+
+func (a *app) applyCommand() *cobra.Command {
+	s := &applySettings{onMachine: thisMachine(), LockTimeout: defaultLockTimeout, Output: formText}
+	cmd := &cobra.Command{
+		Use:   "apply -f FILE|DIR|- [flags]",
+		Short: "Bring a machine to the state that documents declare",
+		Long: `Bring a machine to the state that documents declare.
+
+All documents are tried, whatever becomes of the others. A line is printed for
+each: "changed", "unchanged", "error", or with --dry-run "would change" and what
+would be done. Applied again, everything is unchanged.
+
+The first interrupt lets the step that runs come to its end and begins no other;
+the second ends the process on the spot. Either way the next apply finds what is
+left to do.`,
+		Example: "  keel apply -f /etc/keel/nodeconfigs --dry-run\n" +
+			"  keel apply -f motd.yaml --root /mnt/debian -o json",
+		Args:                  cobra.NoArgs,
+		DisableFlagsInUseLine: true,
+	}
+	return a.withSettings(cmd, "apply", func(cmd *cobra.Command, _ []string) error {
+		if err := s.need(); err != nil {
+			return err
+		}
+		return a.apply(cmd.Context(), s)
+	}, s)
+}
+
+// apply ensures what the documents declare, one target after the other.
+func (a *app) apply(ctx context.Context, s *applySettings) error {
+	env, err := a.reach(a.env(a.log()), s.Root, s.ExecMode, s.DryRun)
+	if err != nil {
+		return err
+	}
+	env.LockTimeout = s.LockTimeout
+	if !s.DryRun {
+		if err := a.needRoot(env.Root); err != nil {
+			return err
+		}
+	}
+	docs, err := a.documents(ctx, s.Files)
+	if err != nil {
+		return err
+	}
+	v := visits{app: a, env: env, dryRun: s.DryRun, text: s.Output == formText, codes: map[int]bool{}}
+	if err := v.open(); err != nil {
+		return err
+	}
+	defer v.close()
+	for _, d := range docs {
+		if d.err != nil {
+			v.add(drift.Result{Target: d.doc.Source, Err: exitWith(d.code, d.err)})
+		}
+	}
+	for _, b := range a.batches(docs) {
+		v.batch(ctx, b)
+	}
+	return v.end(ctx)
+}
+
+// visits is one run of apply.
+type visits struct {
+	*app
+	env    plugin.Env
+	dryRun bool
+	text   bool
+	tree   *host.Tree // where the lock is; nil in a dry run
+	codes  map[int]bool
+	list   []applied
+}
+
+// open opens the machine for the lock.
+func (v *visits) open() (err error) {
+	if v.dryRun {
+		return nil
+	}
+	v.tree, err = host.OpenTree(v.env.Root)
+	return err
+}
+
+func (v *visits) close() {
+	if v.tree != nil {
+		_ = v.tree.Close() // it was only held open
+	}
+}
+
+// batch ensures the documents of one kind.
+func (v *visits) batch(ctx context.Context, b batch) {
+	if ctx.Err() != nil {
+		return
+	}
+	if b.kind.Apply != nil {
+		v.hand(ctx, b)
+		return
+	}
+	targets, err := b.kind.Targets(ctx, v.env, b.docs)
+	if err != nil {
+		for _, doc := range b.docs {
+			v.add(drift.Result{Target: doc.Source, Err: err})
+		}
+		return
+	}
+	options := drift.Options{DryRun: v.dryRun}
+	if !v.dryRun {
+		options.Lock = lock(v.tree, v.env)
+	}
+	for _, t := range targets {
+		if ctx.Err() != nil {
+			return
+		}
+		if p, ok := t.(drift.Planner); ok {
+			v.add(drift.Ensure(v.noting(ctx, t), p, options))
+		} else {
+			v.add(refuse(ctx, t, b.kind.Name))
+		}
+	}
+}
+
+// noting makes what an operator should know of a visit a warning.
+func (v *visits) noting(ctx context.Context, t drift.Target) context.Context {
+	return host.WithNotes(ctx, func(note string) {
+		v.say("Warning: %s: %s", printable(t.ID()), printable(note))
+	})
+}
+
+// refuse is the result for a target that cannot be changed: it may have a better
+// reason itself, such as a document that is not valid.
+func refuse(ctx context.Context, t drift.Target, kind string) drift.Result {
+	r := drift.Check(ctx, t)
+	if r.Before != nil || r.Err == nil {
+		r.Err = fmt.Errorf("kind %s is not applied, only compared: see keel diff", kind)
+	}
+	return r
+}
+
+// hand gives the documents of a kind to the agent or server that looks after it.
+func (v *visits) hand(ctx context.Context, b batch) {
+	err := errors.New("is handed to an agent, which has no dry run")
+	if !v.dryRun {
+		err = b.kind.Apply(ctx, v.env, b.docs)
+	}
+	for _, doc := range b.docs {
+		v.add(drift.Result{Target: doc.Source, Changed: err == nil, Err: err})
+	}
+}
+
+// end prints the JSON document and gives the exit code.
+func (v *visits) end(ctx context.Context) error {
+	code := worst([]int{exitUnreadable, exitInvalid, exitNeedsRoot, exitFailed}, v.codes)
+	if ctx.Err() != nil {
+		code = exitInterrupted
+	}
+	if !v.text {
+		if err := writeJSON(v.out, v.document(code)); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return ended(code)
+}

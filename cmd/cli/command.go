@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// annotationSection is the annotation of a command that holds the name of its
+// section in the settings file.
+const annotationSection = "keel-section"
+
+// command builds the tree: cli's own commands and one for each role of a
+// backend.
+func (a *app) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "keel COMMAND",
+		Short:         "Keep machines as they are declared",
+		Long:          "Keel observes machines, compares them with what is declared, and mends the difference.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+
+		DisableFlagsInUseLine: true,
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.PersistentFlags().String("config", "", "settings file (default $KEEL_CONFIG, else "+defaultConfig+")")
+	root.AddCommand(
+		a.applyCommand(),
+		a.diffCommand(),
+		a.validateCommand(),
+		a.handlersCommand(),
+		a.backendsCommand(),
+		a.explainCommand(),
+		a.versionCommand(),
+		exitCodesTopic(),
+	)
+	a.addRoles(root)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(a.args...)
+	finish(root)
+	return root
+}
+
+// finish makes a command without work of its own say what there is below it, and
+// every mistake in arguments a usage error.
+func finish(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		finish(sub)
+	}
+	if !cmd.Runnable() && cmd.HasSubCommands() {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = group
+		return
+	}
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return &usageError{err}
+			}
+			return nil
+		}
+	}
+}
+
+// group is the work of a command that only holds others: help on standard
+// error, and exit 1.
+func group(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		err := usagef("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint(args[0], subcommands(cmd)))
+		return err
+	}
+	cmd.SetOut(cmd.ErrOrStderr())
+	if err := cmd.Help(); err != nil {
+		return err
+	}
+	return quiet{exitUsage}
+}
+
+func subcommands(cmd *cobra.Command) []string {
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	return names
+}
+
+// withSettings gives cmd the flags of settings structs. Before run they are
+// filled from the settings file, the environment and the flags.
+func (a *app) withSettings(cmd *cobra.Command, section string, run func(cmd *cobra.Command, args []string) error, structs ...any) *cobra.Command {
+	settings := settingsOf(section, structs...)
+	addFlags(cmd, settings)
+	if cmd.Annotations == nil {
+		cmd.Annotations = map[string]string{}
+	}
+	cmd.Annotations[annotationSection] = section
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.load(cmd.Context(), cmd, section, settings); err != nil {
+			return err
+		}
+		return run(cmd, args)
+	}
+	return cmd
+}
+
+// section is the name of a subcommand's section: "spec apply" has "spec-apply".
+func section(name string) string { return strings.ReplaceAll(name, " ", "-") }

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tlspu/keel/core/plugin"
+)
+
+// instanceKind is the kind of a document with version 1 and no kind: an
+// appliance's specification.
+const instanceKind = "Instance"
+
+// document is one document that an operator gave, or why there is none.
+type document struct {
+	doc    plugin.Doc
+	kind   string
+	empty  bool // nothing but comments
+	noKind bool
+	err    error // read, and of no use; or not read at all
+	code   int   // exit code that goes with err
+}
+
+// documents reads what -f names, files in the order given. Nothing to read is an
+// entry with an error, so that the rest goes on.
+func (a *app) documents(ctx context.Context, names []string) ([]document, error) {
+	var docs []document
+	for _, name := range names {
+		found, err := a.open(ctx, name)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err != nil {
+			found = []document{unreadable(name, err)}
+		}
+		docs = append(docs, found...)
+	}
+	kinds := a.kinds()
+	for i := range docs {
+		d := &docs[i]
+		if d.err == nil {
+			if _, err := kinds.Lookup(d.kind); err != nil {
+				d.err, d.code = err, exitInvalid
+			}
+		}
+		if d.noKind {
+			d.err = fmt.Errorf("%w: use %s", d.err, strings.Join(kinds.Names(), ", "))
+		}
+	}
+	return docs, nil
+}
+
+// open reads one argument of -f.
+func (a *app) open(ctx context.Context, name string) ([]document, error) {
+	if name == "-" {
+		data, err := a.readStdin(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return split(stdin, data)
+	}
+	if info, err := os.Stat(name); err == nil && info.IsDir() {
+		return a.openFolder(ctx, name)
+	}
+	data, err := readFile(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return split(name, data)
+}
+
+// openFolder reads the files of a folder; a broken one does not hide the others.
+func (a *app) openFolder(ctx context.Context, name string) ([]document, error) {
+	files, err := listFolder(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: no documents (no *.yaml, *.yml or *.json)", name)
+	}
+	var docs []document
+	for _, file := range files {
+		data, err := readEntry(ctx, file)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		var found []document
+		if err == nil {
+			found, err = split(file, data)
+		}
+		if err != nil {
+			found = []document{unreadable(file, err)}
+		}
+		docs = append(docs, found...)
+	}
+	return docs, nil
+}
+
+// unreadable is the entry for a source that gives no document.
+func unreadable(source string, err error) document {
+	if source == "-" {
+		source = stdin
+	}
+	return document{doc: plugin.Doc{Source: source}, err: errors.New(strings.TrimPrefix(err.Error(), source+": ")), code: exitUnreadable}
+}
+
+// kinds are all kinds of document that the backends understand. Two of one name
+// are a mistake in the program: it panics.
+func (a *app) kinds() *plugin.Registry[plugin.Kind] {
+	kinds := plugin.NewRegistry[plugin.Kind]("kind")
+	for _, name := range a.set.Backends.Names() {
+		backend, _ := a.set.Backends.Lookup(name) // it was just listed
+		for _, kind := range backend.Kinds {
+			kinds.Register(kind.Name, kind)
+		}
+	}
+	return kinds
+}
+
+// batch is the documents of one kind, in their order. at says which of all
+// documents each one is.
+type batch struct {
+	kind plugin.Kind
+	docs []plugin.Doc
+	at   []int
+}
+
+// batches sorts documents by kind, in order of first appearance.
+func (a *app) batches(docs []document) []batch {
+	kinds := a.kinds()
+	var list []batch
+	number := map[string]int{}
+	for at, d := range docs {
+		if d.err != nil {
+			continue
+		}
+		i, ok := number[d.kind]
+		if !ok {
+			kind, _ := kinds.Lookup(d.kind) // documents did so
+			i = len(list)
+			number[d.kind] = i
+			list = append(list, batch{kind: kind})
+		}
+		list[i].docs = append(list[i].docs, d.doc)
+		list[i].at = append(list[i].at, at)
+	}
+	return list
+}

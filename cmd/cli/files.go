@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxFile is the size of the largest file that is read, 16 MiB.
+const maxFile = 16 << 20
+
+// stdin is how standard input is called in messages.
+const stdin = "stdin"
+
+// readFile reads a regular file, or a pipe such as a shell's <(command). It
+// ends when ctx does, and refuses devices, folders and what is larger than
+// maxFile.
+func readFile(ctx context.Context, path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, pathError(path, err)
+	}
+	switch mode := info.Mode(); {
+	case mode.IsRegular(), mode&fs.ModeNamedPipe != 0:
+	case mode.IsDir():
+		return nil, fmt.Errorf("%s: is a folder, not a file", path)
+	default:
+		return nil, fmt.Errorf("%s: is neither a regular file nor a pipe", path)
+	}
+	if info.Size() > maxFile {
+		return nil, tooLarge(path)
+	}
+	return await(ctx, func() ([]byte, error) {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, pathError(path, err)
+		}
+		defer f.Close() //nolint:errcheck // nothing was written
+		return readAll(f, path)
+	})
+}
+
+// readStdin reads standard input to its end, or until ctx ends.
+func (a *app) readStdin(ctx context.Context) ([]byte, error) {
+	return await(ctx, func() ([]byte, error) { return readAll(a.in, stdin) })
+}
+
+func readAll(r io.Reader, name string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
+	if err != nil {
+		return nil, pathError(name, err)
+	}
+	if len(data) > maxFile {
+		return nil, tooLarge(name)
+	}
+	return data, nil
+}
+
+// await runs f, which may wait for somebody else for ever, and leaves it behind
+// when ctx ends.
+func await(ctx context.Context, f func() ([]byte, error)) ([]byte, error) {
+	type answer struct {
+		data []byte
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		data, err := f()
+		done <- answer{data, err}
+	}()
+	select {
+	case got := <-done:
+		return got.data, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// listFolder gives the documents' files of a folder in name order: *.yaml,
+// *.yml and *.json. Folders below it are not entered; hidden files and what
+// editors leave behind have other names.
+func listFolder(path string) ([]string, error) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, pathError(path, err)
+	}
+	var files []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		switch filepath.Ext(e.Name()) {
+		case ".yaml", ".yml", ".json":
+			files = append(files, filepath.Join(path, e.Name()))
+		}
+	}
+	return files, nil
+}
+
+// readEntry reads a file of a folder. Unlike a file that was named it may not be
+// a pipe: nobody may be at its other end.
+func readEntry(ctx context.Context, path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil, fmt.Errorf("%s: is a pipe, not a regular file", path)
+	}
+	return readFile(ctx, path)
+}
+
+// pathError says "PATH: what is wrong", without the name of a system call.
+func pathError(path string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+func tooLarge(path string) error {
+	return fmt.Errorf("%s: larger than %d MiB", path, maxFile>>20)
+}

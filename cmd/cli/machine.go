@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+// onMachine are the settings of every command that reaches a machine.
+type onMachine struct {
+	Root     string `flag:"root" usage:"folder in which the machine's root file system lies"`
+	ExecMode string `flag:"exec-mode" usage:"how commands reach the root" enum:"auto|direct|chroot|nsenter"`
+}
+
+func thisMachine() onMachine { return onMachine{Root: "/", ExecMode: host.Auto} }
+
+// defaultLockTimeout is how long a visit waits for the machine's lock.
+const defaultLockTimeout = 5 * time.Minute
+
+// env is what a backend is given by a command that reaches no machine: its
+// handlers can judge parameters, and whatever they run is refused.
+func (a *app) env(log *slog.Logger) plugin.Env {
+	return plugin.Env{
+		Run:      nowhere,
+		Handlers: a.set.Handlers(nowhere),
+		In:       a.in, Out: a.out, Err: a.err,
+		Now: a.now,
+		Log: log,
+		UID: a.uid,
+
+		LockTimeout: defaultLockTimeout,
+	}
+}
+
+// reach completes env for the machine at root. With look nothing but queries is
+// run there.
+func (a *app) reach(env plugin.Env, root, execMode string, look bool) (plugin.Env, error) {
+	if root == "" {
+		return env, usagef("--root is empty: name the folder of the machine, or /")
+	}
+	path, err := filepath.Abs(root)
+	if err != nil {
+		return env, fmt.Errorf("root %s: %w", root, err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return env, exitWith(exitUnreadable, fmt.Errorf("root %w", pathError(path, err)))
+	}
+	if !info.IsDir() {
+		return env, exitWith(exitUnreadable, fmt.Errorf("root %s: is not a folder", path))
+	}
+	if execMode == "" {
+		execMode = host.Auto
+	}
+	run, err := host.Runners(path, execMode)
+	if err != nil {
+		return env, &usageError{err}
+	}
+	if look {
+		acting := run
+		run = func(root string) host.Runner { return host.NewReadOnly(acting(root)) }
+	}
+	env.Root, env.Run, env.Handlers = path, run, a.set.Handlers(run)
+	return env, nil
+}
+
+// nowhere is how commands reach a machine that there is not.
+func nowhere(string) host.Runner { return noMachine{} }
+
+type noMachine struct{}
+
+func (noMachine) Run(_ context.Context, c host.Cmd) ([]byte, error) {
+	return nil, fmt.Errorf("run %s: this command looks at no machine", c)
+}
+
+// needRoot refuses to change this machine without uid 0. The root is compared by
+// device and inode: a link to / is / too.
+func (a *app) needRoot(root string) error {
+	if a.uid == 0 {
+		return nil
+	}
+	this, err := os.Stat("/")
+	if err != nil {
+		return err
+	}
+	that, err := os.Stat(root)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(this, that) {
+		return nil
+	}
+	return exitWith(exitNeedsRoot, fmt.Errorf("root %s is this machine: changing it needs uid 0; run keel as root, or look with --dry-run", root))
+}
+
+// lock gives the way to take the machine's lock for one visit, waiting at most
+// as long as env says.
+func lock(tree *host.Tree, env plugin.Env) func(context.Context) (func(), error) {
+	return func(ctx context.Context) (func(), error) {
+		waiting, cancel := context.WithTimeout(ctx, env.LockTimeout)
+		defer cancel()
+		unlock, err := tree.Lock(waiting, "keel apply")
+		if err != nil && errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("%w (--lock-timeout %s)", err, env.LockTimeout)
+		}
+		return unlock, err
+	}
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// output is standard output. After the first write that failed nothing more is
+// written, and lost is called: there is nobody to work for.
+type output struct {
+	w    io.Writer
+	lost func()
+
+	mu  sync.Mutex
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.err = err
+		if o.lost != nil {
+			o.lost()
+		}
+	}
+	return n, err
+}
+
+// failure is the error of the write that failed, if any did.
+func (o *output) failure() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// printable makes s safe for a terminal: what is not printable, line ends and
+// escape sequences among it, appears as in a Go string.
+func printable(s string) string {
+	safe := func(r rune) bool { return unicode.IsPrint(r) && r != utf8.RuneError }
+	if strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		if safe(r) || r == utf8.RuneError && size > 1 {
+			b.WriteString(s[:size])
+		} else {
+			b.WriteString(strings.Trim(fmt.Sprintf("%q", s[:size]), `"`))
+		}
+		s = s[size:]
+	}
+	return b.String()
+}
+
+// writeJSON writes v as ASCII with an indent of two: bytes that any program and
+// any terminal takes.
+func writeJSON(w io.Writer, v any) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encode JSON: %w", err)
+	}
+	_, err := w.Write(ascii(buf.Bytes()))
+	return err
+}
+
+// ascii escapes what is not ASCII in a JSON text.
+func ascii(text []byte) []byte {
+	var b []byte
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r < 0x7f:
+			b = append(b, text[0])
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return b
+}
+
+// writeTable writes rows as aligned columns; the first row is the heading. The
+// last column is as wide as it likes.
+func writeTable(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			if row[i] = printable(cell); row[i] == "" {
+				row[i] = "-"
+			}
+		}
+		if _, err := fmt.Fprintln(t, strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}

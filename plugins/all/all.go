@@ -1,0 +1,24 @@
+// Package all is the list of what one binary holds: the only package that
+// imports both backends and plugins.
+package all
+
+import (
+	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+// Set is everything in the keel binary.
+func Set() plugin.Set {
+	return plugin.Set{Backends: backends(), Handlers: handlers}
+}
+
+func backends() *plugin.Registry[plugin.Backend] {
+	r := plugin.NewRegistry[plugin.Backend]("backend")
+	return r
+}
+
+func handlers(func(root string) host.Runner) *plugin.Registry[handler.Handler] {
+	r := plugin.NewRegistry[handler.Handler]("handler")
+	return r
+}
