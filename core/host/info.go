@@ -13,7 +13,8 @@ import (
 // that the system shows in their place.
 type Info struct {
 	UID, GID int
-	Links    int // names of the same file
+	Links    int  // names of the same file
+	ACL      bool // a POSIX ACL with rights beyond Mode
 
 	name    string
 	size    int64

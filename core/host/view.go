@@ -96,25 +96,11 @@ func (v *View) read(path string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.close()
-	size := f.info.size
-	if size == 0 { // so say proc and sysfs, and a sysctl answers once, at the start
-		size = 8 << 10
+	data, err := f.content(max)
+	if err == nil && int64(len(data)) > max {
+		return nil, fmt.Errorf("holds more than the %d bytes that are read", max)
 	}
-	data := make([]byte, 0, min(size, max)+1)
-	for {
-		n, err := readFD(f.fd, data[len(data):min(int64(cap(data)), max+1)])
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			return data, nil
-		}
-		data = data[:len(data)+n]
-		if int64(len(data)) > max {
-			return nil, fmt.Errorf("holds more than the %d bytes that are read", max)
-		}
-		data = slices.Grow(data, 1)
-	}
+	return data, err
 }
 
 // Stat describes what path names, at the end of its links.
@@ -152,6 +138,7 @@ func (p *place) ownGroup() error {
 		return fmt.Errorf("read ACL: %w", err)
 	}
 	if a != nil {
+		p.info.ACL = true
 		p.info.mode = p.info.mode&^0o070 | a.perm()&0o070
 	}
 	return nil

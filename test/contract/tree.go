@@ -1,5 +1,3 @@
-// Package contract holds the suites that every implementation of an interface
-// runs: what the engine may expect of a handler or a target, as tests.
 package contract
 
 import (
