@@ -180,33 +180,29 @@ func TestProve(t *testing.T) {
 		{
 			name:    "no such unit",
 			rec:     record(restart.Ensuring, "a.service"),
-			script:  []host.Exchange{show("a.service", unloadable("not-found")), show("a.service", unloadable("not-found"))},
+			script:  []host.Exchange{show("a.service", notLoaded), show("a.service", notLoaded), fails(restarts("a.service"), exit(5, noSuchUnit)), show("a.service", notLoaded)},
 			saved:   []string{"restarting map[a.service:] reload=false"},
-			wantErr: []string{"restart a.service: there is no such unit on this machine"},
-		},
-		{
-			name:    "gone between the look and the restart",
-			rec:     record(restart.Restarting, "a.service=old"),
-			script:  []host.Exchange{show("a.service", running("old")), fails(restarts("a.service"), exit(5, noSuchUnit)), show("a.service", unloadable("not-found"))},
-			wantErr: []string{"exit status 5: Failed to restart a.service: Unit a.service not found."},
+			wantErr: []string{"restart a.service: run systemctl restart -- a.service: exit status 5: Failed to restart a.service: Unit a.service not found."},
 		},
 		{
 			name:    "masked",
 			rec:     record(restart.Restarting, "a.service="),
-			script:  []host.Exchange{show("a.service", unloadable("masked"))},
-			wantErr: []string{"restart a.service: it is masked"},
+			script:  []host.Exchange{show("a.service", notLoaded), fails(restarts("a.service"), exit(1, isMasked)), show("a.service", notLoaded)},
+			wantErr: []string{"Unit a.service is masked."},
 		},
 		{
-			name:    "a unit file that systemd cannot read",
-			rec:     record(restart.Restarting, "a.service="),
-			script:  []host.Exchange{show("a.service", unloadable("error"))},
-			wantErr: []string{"restart a.service: systemd cannot load it (error)"},
+			name: "a unit that the change has made",
+			rec:  restart.Record{Phase: restart.Restarting, Units: map[string]string{"a.service": ""}, Reload: true},
+			script: []host.Exchange{
+				show("a.service", notLoaded), do("daemon-reload"), restarts("a.service"), show("a.service", running("new")),
+			},
+			saved: []string{"restarting map[a.service:] reload=false"},
 		},
 		{
 			name:    "a chroot that systemctl ignores",
 			rec:     record(restart.Ensuring, "a.service", "b.service"),
 			script:  []host.Exchange{show("a.service", "")},
-			wantErr: []string{"restart a.service: systemctl answers without LoadState, as it does in a chroot", "use exec mode nsenter"},
+			wantErr: []string{"restart a.service: systemctl answers without ActiveState, as it does in a chroot", "use exec mode nsenter"},
 		},
 		{
 			name:    "a chroot that systemctl ignores, after the change",
@@ -217,7 +213,7 @@ func TestProve(t *testing.T) {
 		{
 			name:    "a systemd too old for ids",
 			rec:     record(restart.Ensuring, "a.service"),
-			script:  []host.Exchange{show("a.service", "LoadState=loaded\nActiveState=active\n")},
+			script:  []host.Exchange{show("a.service", "ActiveState=active\n")},
 			wantErr: []string{"systemctl answers without InvocationID"},
 		},
 		{

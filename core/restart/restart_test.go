@@ -47,6 +47,7 @@ const (
 	outsideIsNotSystemd = "System has not been booted with systemd as init system (PID 1). Can't operate.\nFailed to connect to bus: Host is down\n"
 	outsidePidNamespace = "Failed to get properties: Transport endpoint is not connected\n"
 	jobFailed           = "Job for a.service failed because the control process exited with error code.\nSee \"systemctl status a.service\" and \"journalctl -xeu a.service\" for details.\n"
+	isMasked            = "Failed to restart a.service: Unit a.service is masked.\n"
 	noSuchUnit          = "Failed to restart a.service: Unit a.service not found.\n"
 	limitHit            = "Job for a.service failed.\nSee \"systemctl status a.service\" and \"journalctl -xeu a.service\" for details.\n"
 )
@@ -57,7 +58,7 @@ func unit(kind, active, result, id string) string {
 	if id == "" {
 		condition, judged = "no", "0" // as of a unit that was never started, or is forgotten
 	}
-	text := "Result=" + result + "\nLoadState=loaded\nActiveState=" + active +
+	text := "Result=" + result + "\nActiveState=" + active +
 		"\nConditionResult=" + condition + "\nConditionTimestampMonotonic=" + judged + "\nInvocationID=" + id + "\n"
 	if kind != "" {
 		text = "Type=" + kind + "\n" + text
@@ -67,15 +68,14 @@ func unit(kind, active, result, id string) string {
 
 func running(id string) string { return unit("simple", "active", "success", id) }
 
-func unloadable(load string) string {
-	return "Type=\nResult=success\nLoadState=" + load + "\nActiveState=inactive\nConditionResult=no\nConditionTimestampMonotonic=0\nInvocationID=\n"
-}
+// notLoaded is the answer for a unit that is absent, masked or broken.
+var notLoaded = unit("", "inactive", "success", "")
 
-const skipped = "Type=simple\nResult=success\nLoadState=loaded\nActiveState=inactive\nConditionResult=no\nConditionTimestampMonotonic=992441586\nInvocationID=old\n"
+const skipped = "Type=simple\nResult=success\nActiveState=inactive\nConditionResult=no\nConditionTimestampMonotonic=992441586\nInvocationID=old\n"
 
 func show(name, answer string) host.Exchange {
 	return host.Exchange{Cmd: host.Cmd{Argv: []string{"systemctl", "show", "-p",
-		"LoadState,ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID", "--", name}}, Stdout: answer}
+		"ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID", "--", name}}, Stdout: answer}
 }
 
 func fails(x host.Exchange, err error) host.Exchange {

@@ -10,7 +10,7 @@ import (
 )
 
 // properties are what state needs, as systemctl's -p takes them.
-const properties = "LoadState,ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID"
+const properties = "ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID"
 
 // otherMode says what works where systemctl does nothing, or finds no systemd.
 const otherMode = "commands do not reach the machine's own systemd: use exec mode nsenter from a pod (hostPID, privileged), direct on the machine itself"
@@ -18,7 +18,6 @@ const otherMode = "commands do not reach the machine's own systemd: use exec mod
 // state is what systemd says of a unit.
 type state struct {
 	id        string // InvocationID; empty when it never ran, or is forgotten since
-	load      string
 	active    string
 	kind      string // Type of a service
 	result    string // of its last run
@@ -40,19 +39,6 @@ func (s state) skipped() bool {
 	return s.active == "inactive" && s.result == "success" && s.judged && s.condition == "no"
 }
 
-// loadable says why a unit cannot be restarted at all.
-func (s state) loadable() error {
-	switch s.load {
-	case "loaded":
-		return nil
-	case "not-found":
-		return errors.New("there is no such unit on this machine")
-	case "masked":
-		return errors.New("it is masked: unmask it, or do not name it")
-	}
-	return fmt.Errorf("systemd cannot load it (%s): see systemctl status", s.load)
-}
-
 // look asks for a unit's state as it is now.
 func look(ctx context.Context, run host.Runner, name string) (state, error) {
 	if p, ok := run.(*host.Pass); ok {
@@ -68,7 +54,7 @@ func look(ctx context.Context, run host.Runner, name string) (state, error) {
 			said[key] = value
 		}
 	}
-	for _, key := range []string{"LoadState", "ActiveState", "InvocationID"} {
+	for _, key := range []string{"ActiveState", "InvocationID"} {
 		if _, ok := said[key]; !ok {
 			// What systemctl does in a chroot, with exit code 0.
 			return state{}, &stop{fmt.Errorf("systemctl answers without %s, as it does in a chroot, where it restarts nothing: %s", key, otherMode)}
@@ -76,7 +62,6 @@ func look(ctx context.Context, run host.Runner, name string) (state, error) {
 	}
 	return state{
 		id:        said["InvocationID"],
-		load:      said["LoadState"],
 		active:    said["ActiveState"],
 		kind:      said["Type"],
 		result:    said["Result"],
