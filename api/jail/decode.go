@@ -110,7 +110,7 @@ func (d *decoder) fields(n *yaml.Node, v reflect.Value, path string) {
 		case key.Kind != yaml.ScalarNode || !known:
 			d.fail(UnknownField, key.Line, at, "", "there is no such field: known here are "+strings.Join(names, ", "))
 		case seen[key.Value]:
-			d.fail(UnknownField, key.Line, at, "", "is given twice: keep one")
+			d.fail(TwiceGiven, key.Line, at, "", "is given twice: keep one")
 		case value.ShortTag() == "!!null":
 		default:
 			d.value(value, v.Field(field), at)

@@ -11,8 +11,9 @@ type Category string
 
 // The categories of a FieldError.
 const (
-	Syntax       Category = "syntax"        // not YAML, or not one document
-	UnknownField Category = "unknown field" // also a key given twice
+	Syntax       Category = "syntax" // not YAML, or not one document
+	TwiceGiven   Category = "field given twice"
+	UnknownField Category = "unknown field"
 	MissingField Category = "missing field"
 	WrongType    Category = "type"
 	WrongKind    Category = "kind" // apiVersion or kind

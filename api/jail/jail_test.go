@@ -115,7 +115,7 @@ func TestParse_refuses(t *testing.T) {
 		{"field of the control plane", "restartPolicy: Always", "restartPolicy: Always\n  replicateTo: 192.0.2.1:7622", UnknownField,
 			"spec.replicateTo: there is no such field"},
 		{"merge key", "bridge: keel0", "bridge: keel0\n    <<: {vnet: true}", UnknownField, "spec.network.<<: there is no such field"},
-		{"field given twice", "bridge: keel0", "bridge: keel0\n    bridge: keel1", UnknownField,
+		{"field given twice", "bridge: keel0", "bridge: keel0\n    bridge: keel1", TwiceGiven,
 			"spec.network.bridge: is given twice: keep one (line 11)"},
 		{"missing field", "  restartPolicy: Always\n", "", MissingField, "spec.restartPolicy: is missing (line 6)"},
 		{"null for a required field", "image: base/15.0-postfix", "image:", MissingField, "spec.image: is missing"},

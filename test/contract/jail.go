@@ -1,5 +1,3 @@
-// Package contract holds the suites that every implementation of an interface
-// runs: the fake and the real, from the implementation's own tests.
 package contract
 
 import (
