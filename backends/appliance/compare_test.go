@@ -165,6 +165,22 @@ func TestCompare_withheldValuesAreNotHeld(t *testing.T) {
 	}
 }
 
+// TestCompare_withheldThoughItWasRead: what a reader says about a leaf that is
+// withheld is not shown either, nor is a value that contradicts another.
+func TestCompare_withheldThoughItWasRead(t *testing.T) {
+	url := drift.Path{"monitor", "notify", "ntfy", "url"}
+	fqdn := drift.Path{"instance", "fqdn"}
+	got := full((&target{}).Compare(
+		drift.State{{Path: url, Value: drift.Skip{Reason: channels, Withhold: true}}, {Path: fqdn, Value: "blog.example.org"}},
+		drift.State{{Path: url, Value: "https://hunter2/"}, {Path: fqdn, Value: "a.example.org"}, {Path: fqdn, Value: "b.example.org"}},
+	), "/")
+	want := "monitor.notify.ntfy.url: not compared nothing/nothing because " + channels + "\n" +
+		"instance.fqdn: unknown blog.example.org/nothing because observed twice, with different values\n"
+	if diff := cmp.Diff(want, strings.ReplaceAll(got, "ROOT", "/")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestCompare_rootThatIsNoMachine(t *testing.T) {
 	root := tree{"x": ""}.write(t)
 	got := full(reportOf(t, plainSpec, root), root)

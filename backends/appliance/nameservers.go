@@ -91,7 +91,7 @@ func (m machine) upstream(source string, stub netip.Addr) (nameservers, *drift.U
 func split(all []netip.Addr) (servers, local []netip.Addr) {
 	for _, a := range all {
 		list := &servers
-		if a.Unmap().IsLoopback() {
+		if a.Unmap().IsLoopback() || a.IsUnspecified() { // resolvers take 0.0.0.0 for themselves
 			list = &local
 		}
 		if !slices.Contains(*list, a) {

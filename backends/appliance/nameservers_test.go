@@ -29,6 +29,7 @@ func TestReadNameservers(t *testing.T) {
 		{"absent", tree{"etc": "folder"}, "absent: ROOT/etc/resolv.conf not present", ""},
 		{"a folder", tree{"etc/resolv.conf": "folder"}, "malformed: ROOT/etc/resolv.conf not readable: is a folder, not a regular file", ""},
 		{"a resolver on this machine", resolv("nameserver 127.0.0.1\nnameserver ::1\n"), "unsupported: ROOT/etc/resolv.conf names only 127.0.0.1, a resolver on this machine whose own servers are not seen", ""},
+		{"no address in particular", resolv("nameserver 0.0.0.0\n"), "unsupported: ROOT/etc/resolv.conf names only 0.0.0.0, a resolver on this machine whose own servers are not seen", ""},
 		{
 			"a resolver on this machine beside a server", resolv("nameserver 127.0.0.53\nnameserver 192.0.2.2\n"),
 			"192.0.2.2", "ROOT/etc/resolv.conf also names 127.0.0.53, a resolver on this machine whose own servers are not seen",
