@@ -1,0 +1,179 @@
+// Package node keeps the NodeConfigs of one node: it turns them into targets for
+// the engine, for `keel apply`, `diff` and `validate` and for `keel node-agent`
+// alike, and it is that agent.
+package node
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+// The exit codes of errors that end here; cmd/cli has the table.
+const (
+	exitUnreadable = 2
+	exitInvalid    = 3
+	exitNeedsRoot  = 15
+	exitFailed     = 16
+)
+
+// A config is one NodeConfig that was read and judged. It holds the
+// specification packed, since an agent may have ten thousand of them and needs
+// few at a time. It is not changed once it is made.
+type config struct {
+	source     string // the document, for messages
+	name       string // of the NodeConfig; empty where the document does not tell
+	created    time.Time
+	generation int64
+	spec       []byte // v1alpha1.NodeConfigSpec as JSON
+	digest     string // of spec; empty beside an err
+	interval   time.Duration
+	suspend    bool
+	claims     []string
+	// err says why this content cannot be kept; last is then the content that is
+	// kept instead, where an earlier one is known.
+	err   error
+	last  *config
+	twice bool // err says that another document has the name too
+}
+
+// newConfig judges a document. What is wrong with it is in the config's err.
+func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) *config {
+	nc := doc.NodeConfig
+	c := &config{
+		source: source, name: nc.Name, created: nc.CreationTimestamp.Time, generation: nc.Generation,
+		suspend: nc.Spec.Suspend, err: doc.Err,
+	}
+	if nc.Spec.Interval != nil {
+		c.interval = nc.Spec.Interval.Duration
+	}
+	if c.err == nil {
+		c.err = c.judge(nc.Spec, handlers)
+	}
+	if c.err == nil {
+		c.spec, c.err = json.Marshal(nc.Spec)
+	}
+	if c.err == nil {
+		sum := sha256.Sum256(c.spec)
+		c.digest = "sha256:" + hex.EncodeToString(sum[:])
+	}
+	return c
+}
+
+// judge checks what needs the handler, and asks it what the NodeConfig owns.
+func (c *config) judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handler]) error {
+	h, err := handlers.Lookup(spec.Type)
+	if err != nil {
+		return fmt.Errorf("spec.type: %w", err)
+	}
+	errs := []error{h.Validate(spec.Params)}
+	for _, unit := range spec.Services {
+		errs = append(errs, v1alpha1.CheckUnit(unit))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if d, ok := h.(handler.Described); ok {
+		c.claims = d.Claims(spec.Params)
+	}
+	return nil
+}
+
+// effective is the content that is to be kept, or nil.
+func (c *config) effective() *config {
+	if c.err == nil {
+		return c
+	}
+	return c.last
+}
+
+// fault is err with the document it is in.
+func (c *config) fault() error {
+	if c.err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", c.source, c.err)
+}
+
+// unpack gives the specification back.
+func (c *config) unpack() (spec v1alpha1.NodeConfigSpec, err error) {
+	if err := json.Unmarshal(c.spec, &spec); err != nil {
+		return spec, fmt.Errorf("unpack %s: %w", c.name, err)
+	}
+	return spec, nil
+}
+
+// older reports whether c has the better right to what both claim: the smaller
+// creation time, then the name. One without a time comes last, so that a copy of
+// an object of the API server, which has one, keeps its right.
+func (c *config) older(d *config) bool {
+	switch {
+	case c.created.IsZero() != d.created.IsZero():
+		return d.created.IsZero()
+	case !c.created.Equal(d.created):
+		return c.created.Before(d.created)
+	}
+	return c.name < d.name
+}
+
+// warn says which parameters have no effect. They are accepted, since a newer
+// version may know them.
+func warn(log *slog.Logger, source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) {
+	spec := doc.NodeConfig.Spec
+	h, err := handlers.Lookup(spec.Type)
+	if err != nil {
+		return
+	}
+	d, ok := h.(handler.Described)
+	if !ok {
+		return
+	}
+	var known []string
+	for _, p := range d.Params() {
+		known = append(known, p.Name)
+	}
+	for _, key := range handler.Unknown(d, spec.Params) {
+		args := []any{"target", doc.NodeConfig.Name, "handler", spec.Type, "param", key, "source", source}
+		if near := plugin.Nearest(key, known); near != "" {
+			log.Warn("unknown parameter has no effect; is the nearest one meant?", append(args, "nearest", near)...)
+			continue
+		}
+		log.Warn("unknown parameter has no effect", append(args, "known", strings.Join(known, ","))...)
+	}
+}
+
+// twice gives every config whose name another document has too an error that
+// names both. Which of them is meant nobody can tell, so none is kept.
+func twice(configs []*config) {
+	first := map[string]int{}
+	for i, c := range configs {
+		if c.name == "" {
+			continue
+		}
+		j, there := first[c.name]
+		if !there {
+			first[c.name] = i
+			continue
+		}
+		configs[i] = c.clash(configs[j].source)
+		if !configs[j].twice {
+			configs[j] = configs[j].clash(c.source)
+		}
+	}
+}
+
+func (c *config) clash(other string) *config {
+	bad := *c
+	bad.twice, bad.last = true, nil
+	bad.err = errors.Join(c.err, fmt.Errorf("metadata.name: %s is the name in %s too, so none of them is kept: rename or remove one", c.name, other))
+	return &bad
+}

@@ -1,0 +1,140 @@
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+// backoff gives the time between two visits of a NodeConfig that fails.
+func backoff() drift.Backoff { return drift.Backoff{Min: time.Second, Max: 5 * time.Minute} }
+
+// An entry is what the agent remembers of one NodeConfig between two visits. Of
+// visits that found nothing to do nothing else is written down anywhere.
+type entry struct {
+	config *config // as the folder has it; nil: only a journal is left
+	lost   error   // why it is not kept although it is sound
+
+	visited bool
+	last    time.Time // of the last visit's end
+	visitOf string    // what the last visit was of
+	waits   bool      // the last visit ended with a Wait
+	failing bool
+	retry   drift.BackoffState
+	pending bool   // a restart is not proven
+	said    string // error that was logged
+	target  *lazy  // while it is listed
+}
+
+// kept reports whether visits bring the machine to what the NodeConfig says, or
+// leave it alone because it is suspended.
+func (e *entry) kept() bool {
+	return e.config != nil && e.config.effective() != nil && e.lost == nil
+}
+
+// trigger changes with everything that makes the entry due at once.
+func (e *entry) trigger() string {
+	if e.config == nil {
+		return ""
+	}
+	digest := ""
+	if c := e.config.effective(); c != nil {
+		digest = c.digest
+	}
+	return fmt.Sprintf("%d\n%s\n%s\n%s", e.config.generation, digest, text(e.config.err), text(e.lost))
+}
+
+// due reports whether the entry is to be visited at now: it is new, it says
+// something else, its interval has passed, or it failed and has waited for long
+// enough. One that waits for something is listed, and the loop knows until when.
+func (e *entry) due(now time.Time, interval time.Duration) bool {
+	if !e.visited || e.waits || e.trigger() != e.visitOf {
+		return true
+	}
+	if e.failing {
+		return backoff().Ready(e.retry, now)
+	}
+	if e.config != nil && e.config.interval > 0 {
+		interval = e.config.interval
+	}
+	since := now.Sub(e.last)
+	return since >= interval || since < 0 // a clock that was set back makes nobody wait
+}
+
+// note takes down what a visit that ended at now came to. A Wait is no failure. A
+// mistake in the NodeConfig itself is not tried again before it is mended.
+func (e *entry) note(res drift.Result, now time.Time) {
+	wait, invalid := (*drift.Wait)(nil), (*plugin.Exit)(nil)
+	e.waits = errors.As(res.Err, &wait)
+	e.visited, e.last, e.visitOf, e.target = true, now, e.trigger(), nil
+	for _, f := range res.Last() {
+		if f.Path.String() == restartLeaf {
+			e.pending = f.Verdict != drift.Same
+		}
+	}
+	switch {
+	case e.waits:
+	case res.Err == nil, errors.As(res.Err, &invalid) && invalid.Code == exitInvalid:
+		e.failing, e.retry = false, drift.BackoffState{}
+	default:
+		e.failing, e.retry = true, backoff().Started(e.retry, now)
+	}
+}
+
+// suffix ends the name of every file that is kept for a NodeConfig.
+const suffix = ".json"
+
+// journalDir is where the journals of NodeConfigs lie below the machine's root.
+const journalDir = "/var/lib/keel/restart"
+
+// fileName is the name of a file that is kept for a NodeConfig. A name that is
+// too long for a file ends in a part of its digest instead, behind a character
+// that no other name holds.
+func fileName(name string) string {
+	const most = 200
+	if len(name) > most {
+		sum := sha256.Sum256([]byte(name))
+		name = name[:most] + "~" + hex.EncodeToString(sum[:16])
+	}
+	return name + suffix
+}
+
+// A lazy target is made when its visit begins and dropped when it ends, so that
+// a long list of them costs little.
+type lazy struct {
+	id    string
+	make  func() drift.Planner
+	now   func() time.Time
+	made  drift.Planner
+	began time.Time
+}
+
+func (l *lazy) get() drift.Planner {
+	if l.made == nil {
+		l.made, l.began = l.make(), l.now()
+	}
+	return l.made
+}
+
+func (l *lazy) ID() string { return l.id }
+
+func (l *lazy) Observe(ctx context.Context) (declared, observed drift.State, err error) {
+	return l.get().Observe(ctx)
+}
+
+func (l *lazy) Compare(declared, observed drift.State) drift.Report {
+	if c, ok := l.get().(drift.Comparer); ok {
+		return c.Compare(declared, observed)
+	}
+	return drift.Compare(declared, observed)
+}
+
+func (l *lazy) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error) {
+	return l.get().Plan(ctx, r)
+}

@@ -1,0 +1,313 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+const (
+	// maxFile is the size of the largest file that is read.
+	maxFile = 16 << 20
+	// racy is how old a file must be before its time of change is trusted: file
+	// systems count time in ticks of up to two seconds, and two writes may fall
+	// into one.
+	racy = 3 * time.Second
+)
+
+// A folder reads the NodeConfigs in the files of a folder, again and again, and
+// each file only when it changed: *.yaml, *.yml and *.json, not hidden ones, and
+// not the folders below it. A file that cannot be read is an error that is said
+// once, and never a removal: what it held last goes on being kept. It belongs to
+// one goroutine.
+type folder struct {
+	dir      string
+	handlers *plugin.Registry[handler.Handler]
+	now      func() time.Time
+	log      *slog.Logger
+	files    map[string]*file // by name
+}
+
+// A file is what is known about one file.
+type file struct {
+	info    fs.FileInfo // of the content that was read, or is to be read
+	since   time.Time   // when info was first seen
+	fresh   bool        // info may hide another write: read again
+	read    bool
+	err     error     // why the file as a whole cannot be read
+	configs []*config // in the order of the file
+}
+
+// scan looks for files that changed, and reports whether what the folder holds
+// is another than before. With eager a file is read at once; otherwise one that
+// was written a moment ago is left until the next scan, for it may still be
+// growing. When the folder itself cannot be read everything stays as it was.
+func (f *folder) scan(eager bool) (changed bool, err error) {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return false, fmt.Errorf("read folder %s: %w", f.dir, cause(err))
+	}
+	if f.files == nil {
+		f.files = map[string]*file{}
+	}
+	there := make(map[string]bool, len(f.files))
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, ".") || !isDocument(name) {
+			continue
+		}
+		there[name] = true
+		known := f.files[name]
+		if known == nil {
+			known = &file{}
+			f.files[name] = known
+		}
+		if f.visit(name, known, eager) {
+			changed = true
+		}
+	}
+	for name := range f.files {
+		if !there[name] {
+			delete(f.files, name)
+			changed = true
+		}
+	}
+	return changed, nil
+}
+
+// isDocument reports whether a file of this name holds documents.
+func isDocument(name string) bool {
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
+
+// visit reads one file if it must be, and reports whether it now says something
+// else.
+func (f *folder) visit(name string, known *file, eager bool) (changed bool) {
+	path := filepath.Join(f.dir, name)
+	info, err := os.Stat(path)
+	if err != nil {
+		known.info = nil
+		if _, gone := os.Lstat(path); errors.Is(gone, fs.ErrNotExist) {
+			return false // removed since the folder was listed: the next scan misses it
+		}
+		return f.broken(name, known, cause(err))
+	}
+	now := f.now()
+	if known.info == nil || !sameFile(known.info, info) {
+		known.info, known.since, known.read = info, now, false
+		known.fresh = now.Sub(info.ModTime()) < racy
+		if known.fresh && !eager {
+			return false
+		}
+	}
+	if known.read && !known.fresh {
+		return false
+	}
+	data, err := readFile(path)
+	if err != nil {
+		known.info = nil
+		return f.broken(name, known, err)
+	}
+	known.read = true
+	known.fresh = known.fresh && now.Sub(known.since) < racy
+	return f.take(name, known, data)
+}
+
+// sameFile reports that nothing tells two looks at a file apart.
+func sameFile(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
+}
+
+// readFile reads a regular file.
+func readFile(path string) ([]byte, error) {
+	// Opening a pipe would wait for somebody at its other end.
+	if info, err := os.Stat(path); err != nil {
+		return nil, cause(err)
+	} else if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, cause(err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("larger than %d MiB", maxFile>>20)
+	}
+	return data, nil
+}
+
+// cause is an error without the path, which the message names already.
+func cause(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// broken notes that a file cannot be read as a whole.
+func (f *folder) broken(name string, known *file, err error) (changed bool) {
+	if known.err != nil && known.err.Error() == err.Error() {
+		return false
+	}
+	known.err = err
+	kept := 0
+	for i, c := range known.configs {
+		if last := c.effective(); last != nil {
+			kept++
+			bad := *last
+			bad.err, bad.last = err, last
+			known.configs[i] = &bad
+		}
+	}
+	f.log.Error("file cannot be read; what it held goes on being kept", "file", filepath.Join(f.dir, name), "err", err, "kept", kept)
+	return true
+}
+
+// take reads the documents of a file.
+func (f *folder) take(name string, known *file, data []byte) (changed bool) {
+	docs, err := v1alpha1.ParseNodeConfigs(data)
+	if err == nil && len(docs) == 0 {
+		err = errors.New("holds no document; to keep nothing from it any more, remove the file")
+	}
+	if err != nil {
+		return f.broken(name, known, err)
+	}
+	changed = known.err != nil || len(docs) != len(known.configs)
+	known.err = nil
+	configs := make([]*config, len(docs))
+	bad, names := false, map[string]bool{}
+	for i, doc := range docs {
+		c := newConfig(f.source(name, i, len(docs)), doc, f.handlers)
+		c.last = f.before(known, c)
+		if i < len(known.configs) && same(c, known.configs[i]) {
+			configs[i] = known.configs[i]
+		} else {
+			changed, configs[i] = true, c
+			f.say(doc, c)
+		}
+		bad = bad || c.err != nil
+		names[c.name] = true
+	}
+	// A file with a mistake in it may be half of a file: what it no longer holds
+	// is not gone.
+	for _, c := range known.configs {
+		if last := c.effective(); bad && last != nil && !names[c.name] {
+			configs = append(configs, last)
+		}
+	}
+	known.configs = configs
+	return changed
+}
+
+// before is the content that is kept in place of c, when c has a mistake.
+func (f *folder) before(known *file, c *config) *config {
+	if c.err == nil || c.name == "" {
+		return nil
+	}
+	for _, k := range known.configs {
+		if k.name == c.name {
+			return k.effective()
+		}
+	}
+	return nil
+}
+
+// same reports that two configs say the same.
+func same(a, b *config) bool {
+	return a.name == b.name && a.digest == b.digest && a.generation == b.generation &&
+		a.created.Equal(b.created) && a.source == b.source && text(a.err) == text(b.err)
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// say logs what a person should know about a document that is new or changed. A
+// mistake in one with a name shows in its status and is logged by its visit.
+func (f *folder) say(doc v1alpha1.Document, c *config) {
+	switch {
+	case c.err == nil:
+		warn(f.log, c.source, doc, f.handlers)
+	case c.name == "":
+		f.log.Error("document has a mistake", "err", oneLine(c.fault()))
+	}
+}
+
+// source names a document in messages.
+func (f *folder) source(name string, i, of int) string {
+	path := filepath.Join(f.dir, name)
+	if of > 1 {
+		return fmt.Sprintf("%s document %d", path, i+1)
+	}
+	return path
+}
+
+// configs lists what the files hold, in the order of their names. A name that
+// stands in two documents is an error in both.
+func (f *folder) configs() []*config {
+	var configs []*config
+	for _, name := range slices.Sorted(maps.Keys(f.files)) {
+		configs = append(configs, f.files[name].configs...)
+	}
+	twice(configs)
+	return configs
+}
+
+// nameless lists what is wrong with files and documents that have no NodeConfig's
+// name to go with.
+func (f *folder) nameless() (unread, invalid []error) {
+	for _, name := range slices.Sorted(maps.Keys(f.files)) {
+		known := f.files[name]
+		if known.err != nil {
+			unread = append(unread, fmt.Errorf("%s: %w", filepath.Join(f.dir, name), known.err))
+		}
+		for _, c := range known.configs {
+			if c.name == "" {
+				invalid = append(invalid, c.fault())
+			}
+		}
+	}
+	return unread, invalid
+}
+
+// whole reports whether every document of the folder could be read, so that a
+// name which none of them has is gone for certain.
+func (f *folder) whole() bool {
+	for _, known := range f.files {
+		if known.err != nil || !known.read {
+			return false
+		}
+		for _, c := range known.configs {
+			if c.name == "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// oneLine is an error's text on one line.
+func oneLine(err error) string { return strings.ReplaceAll(text(err), "\n", "; ") }

@@ -1,0 +1,339 @@
+package node
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// now is when tests begin.
+var now = time.Date(2026, 10, 15, 12, 0, 0, 0, time.UTC)
+
+// testFolder is a folder with a clock of its own and what it logged.
+type testFolder struct {
+	*folder
+	clock time.Time
+	said  bytes.Buffer
+}
+
+func newTestFolder(t *testing.T) *testFolder {
+	f := &testFolder{clock: now}
+	f.folder = &folder{dir: t.TempDir(), handlers: handlers(newSetting()), now: func() time.Time { return f.clock },
+		log: slog.New(slog.NewTextHandler(&f.said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))}
+	return f
+}
+
+// write writes a file as if it had been written at the time of the clock.
+func (f *testFolder) write(t *testing.T, name, content string) {
+	t.Helper()
+	path := filepath.Join(f.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, f.clock, f.clock); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// poll lets two seconds pass and scans; then a third time, so that what was
+// written just now counts.
+func (f *testFolder) poll(t *testing.T) (changed bool) {
+	t.Helper()
+	for range 3 {
+		f.clock = f.clock.Add(poll)
+		again, err := f.scan(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed = changed || again
+	}
+	return changed
+}
+
+// kept lists what is to be kept: name and value, and whether it has a mistake.
+func (f *testFolder) kept(t *testing.T) map[string]string {
+	t.Helper()
+	kept := map[string]string{}
+	for _, c := range f.configs() {
+		value := "nothing"
+		if last := c.effective(); last != nil {
+			spec, err := last.unpack()
+			if err != nil {
+				t.Fatal(err)
+			}
+			value = spec.Params["value"]
+		}
+		if c.err != nil {
+			value += " (" + oneLine(c.err) + ")"
+		}
+		kept[c.name] = value
+	}
+	return kept
+}
+
+func (f *testFolder) want(t *testing.T, want map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, f.kept(t)); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
+// doc is a NodeConfig of type setting.
+func doc(name, value string) string {
+	return "---\napiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: " + name + "}\n" +
+		"spec: {type: setting, params: {path: /etc/" + name + ", value: " + value + "}}\n"
+}
+
+func TestFolder_readsWhatChanged(t *testing.T) {
+	f := newTestFolder(t)
+	f.write(t, "a.yaml", doc("a", "one"))
+	f.write(t, "b.yml", doc("b", "one")+doc("c", "one"))
+	f.write(t, "d.json", `{"apiVersion":"keel.tlspu.io/v1alpha1","kind":"NodeConfig","metadata":{"name":"d"},"spec":{"type":"setting","params":{"path":"/d","value":"one"}}}`)
+	f.write(t, ".hidden.yaml", doc("hidden", "one"))
+	f.write(t, "README.md", "no document")
+	f.write(t, "a.yaml~", doc("backup", "one"))
+	if err := os.Mkdir(filepath.Join(f.dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f.write(t, "sub/e.yaml", doc("e", "one"))
+	if !f.poll(t) {
+		t.Error("nothing changed")
+	}
+	f.want(t, map[string]string{"a": "one", "b": "one", "c": "one", "d": "one"})
+	if f.poll(t) {
+		t.Error("changed although nobody wrote")
+	}
+	f.write(t, "b.yml", doc("b", "two")+doc("c", "one"))
+	if !f.poll(t) {
+		t.Error("an edit was not seen")
+	}
+	f.want(t, map[string]string{"a": "one", "b": "two", "c": "one", "d": "one"})
+	if err := os.Remove(filepath.Join(f.dir, "b.yml")); err != nil {
+		t.Fatal(err)
+	}
+	if !f.poll(t) {
+		t.Error("a removal was not seen")
+	}
+	f.want(t, map[string]string{"a": "one", "d": "one"})
+	if f.said.Len() > 0 {
+		t.Errorf("said:\n%s", &f.said)
+	}
+}
+
+// Editors and ConfigMap volumes put another file, or a link, in the place of the
+// old one.
+func TestFolder_filesThatAreReplaced(t *testing.T) {
+	f := newTestFolder(t)
+	for _, dir := range []string{"..1", "..2"} {
+		if err := os.Mkdir(filepath.Join(f.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.write(t, "..1/a.yaml", doc("a", "one"))
+	f.write(t, "..2/a.yaml", doc("a", "two"))
+	link := func(to string) {
+		t.Helper()
+		if err := os.Symlink(to, filepath.Join(f.dir, "new")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(f.dir, "new"), filepath.Join(f.dir, "..data")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("..1")
+	if err := os.Symlink("..data/a.yaml", filepath.Join(f.dir, "a.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	f.poll(t)
+	f.want(t, map[string]string{"a": "one"})
+	link("..2") // same size, same time
+	f.poll(t)
+	f.want(t, map[string]string{"a": "two"})
+}
+
+// Two writes within one tick of the file system's clock leave the same size and
+// time behind.
+func TestFolder_writeWithinATick(t *testing.T) {
+	f := newTestFolder(t)
+	f.write(t, "a.yaml", doc("a", "one"))
+	if _, err := f.scan(true); err != nil {
+		t.Fatal(err)
+	}
+	f.want(t, map[string]string{"a": "one"})
+	f.write(t, "a.yaml", doc("a", "two")) // the clock stands still
+	f.poll(t)
+	f.want(t, map[string]string{"a": "two"})
+}
+
+func TestFolder_aFileOfTheFutureSettles(t *testing.T) {
+	f := newTestFolder(t)
+	f.clock = now.Add(24 * time.Hour)
+	f.write(t, "a.yaml", doc("a", "one"))
+	f.clock = now
+	f.poll(t)
+	f.poll(t)
+	if f.files["a.yaml"].fresh {
+		t.Error("the file is read at every poll")
+	}
+}
+
+// A file that was written a moment ago may still be growing.
+func TestFolder_waitsForAWriter(t *testing.T) {
+	f := newTestFolder(t)
+	whole := doc("a", "one")
+	f.write(t, "a.yaml", whole[:len(whole)-20])
+	if changed, err := f.scan(false); changed || err != nil {
+		t.Errorf("changed %v, error %v", changed, err)
+	}
+	if f.whole() {
+		t.Error("the folder is whole although a file was not read")
+	}
+	f.write(t, "a.yaml", whole)
+	f.poll(t)
+	f.want(t, map[string]string{"a": "one"})
+	if f.said.Len() > 0 {
+		t.Errorf("said:\n%s", &f.said)
+	}
+}
+
+func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
+	for _, tt := range []struct{ name, content, err string }{
+		{"half a document", "kind: NodeConfig\nmeta", "not YAML: line 2: could not find expected ':'"},
+		{"empty", "", "holds no document; to keep nothing from it any more, remove the file"},
+		{"only comments", "# a: b\n", "holds no document; to keep nothing from it any more, remove the file"},
+		{"larger than anything", strings.Repeat("# 0123456789\n", maxFile/13+1), "larger than 16 MiB"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := newTestFolder(t)
+			f.write(t, "a.yaml", doc("a", "one")+doc("b", "one"))
+			f.poll(t)
+			f.write(t, "a.yaml", tt.content)
+			f.poll(t)
+			f.want(t, map[string]string{"a": "one (" + tt.err + ")", "b": "one (" + tt.err + ")"})
+			if f.whole() {
+				t.Error("the folder is whole")
+			}
+			f.write(t, "a.yaml", tt.content+"\n# another\n")
+			f.poll(t)
+			if n := strings.Count(f.said.String(), "\n"); n != 1 {
+				t.Errorf("%d lines were logged, want 1:\n%s", n, &f.said)
+			}
+			f.write(t, "a.yaml", doc("a", "one"))
+			f.poll(t)
+			f.want(t, map[string]string{"a": "one"})
+			if !f.whole() {
+				t.Error("the folder is not whole again")
+			}
+		})
+	}
+}
+
+// A mistake in one document keeps the others of its file going, and what the file
+// no longer holds may be missing because of the mistake.
+func TestFolder_oneBadDocument(t *testing.T) {
+	f := newTestFolder(t)
+	f.write(t, "a.yaml", doc("a", "one")+doc("b", "one")+doc("c", "one"))
+	f.poll(t)
+	f.write(t, "a.yaml", doc("a", "two")+strings.Replace(doc("b", "two"), "setting", "seting", 1))
+	f.poll(t)
+	const mistake = `spec.type: unknown handler "seting": use blind or setting`
+	f.want(t, map[string]string{"a": "two", "b": "one (" + mistake + ")", "c": "one"})
+	f.write(t, "a.yaml", doc("a", "two"))
+	f.poll(t)
+	f.want(t, map[string]string{"a": "two"})
+}
+
+func TestFolder_badDocumentsFromTheStart(t *testing.T) {
+	f := newTestFolder(t)
+	f.write(t, "a.yaml", doc("a", "one")+strings.Replace(doc("b", "one"), "path: /", "path: ", 1)+"---\nkind: ConfigMap\n")
+	f.poll(t)
+	f.want(t, map[string]string{"a": "one", "b": "nothing (params.path: must be absolute)",
+		"": `nothing (line 12: kind: must be NodeConfig, not "ConfigMap")`})
+	unread, invalid := f.nameless()
+	if len(unread) != 0 || len(invalid) != 1 {
+		t.Errorf("unread %v, invalid %v", unread, invalid)
+	}
+	if n := strings.Count(f.said.String(), "level=ERROR"); n != 1 || !strings.Contains(f.said.String(), "a.yaml document 3: line 12") {
+		t.Errorf("said:\n%s", &f.said)
+	}
+}
+
+func TestFolder_nameInTwoFiles(t *testing.T) {
+	f := newTestFolder(t)
+	f.write(t, "a.yaml", doc("x", "one"))
+	f.write(t, "b.yaml", doc("x", "two"))
+	f.write(t, "c.yaml", doc("x", "three"))
+	f.poll(t)
+	configs := f.configs()
+	for i, other := range []string{"b.yaml", "a.yaml", "a.yaml"} {
+		want := "metadata.name: x is the name in " + filepath.Join(f.dir, other) + " too, so none of them is kept: rename or remove one"
+		if got := text(configs[i].err); got != want || configs[i].effective() != nil {
+			t.Errorf("%s: error %q, want %q", configs[i].source, got, want)
+		}
+	}
+	for _, name := range []string{"b.yaml", "c.yaml"} {
+		if err := os.Remove(filepath.Join(f.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.poll(t)
+	f.want(t, map[string]string{"x": "one"})
+}
+
+func TestFolder_thatIsGoneRemovesNothing(t *testing.T) {
+	f := newTestFolder(t)
+	f.write(t, "a.yaml", doc("a", "one"))
+	f.poll(t)
+	if err := os.Rename(f.dir, f.dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := f.scan(false); changed || err == nil || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("changed %v, error %v", changed, err)
+	}
+	f.want(t, map[string]string{"a": "one"})
+}
+
+func TestFolder_pipesAndDeadLinks(t *testing.T) {
+	f := newTestFolder(t)
+	if err := os.Symlink("/dev/zero", filepath.Join(f.dir, "zero.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nowhere", filepath.Join(f.dir, "dead.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	f.poll(t)
+	unread, _ := f.nameless()
+	var got []string
+	for _, err := range unread {
+		got = append(got, strings.TrimPrefix(err.Error(), f.dir+"/"))
+	}
+	if diff := cmp.Diff([]string{"dead.yaml: no such file or directory", "zero.yaml: not a regular file"}, got); diff != "" {
+		t.Errorf("unread (-want +got):\n%s", diff)
+	}
+	if n := strings.Count(f.said.String(), "\n"); n != 2 {
+		t.Errorf("%d lines were logged, want 2:\n%s", n, &f.said)
+	}
+}
+
+func TestFolder_warnsOfUnknownParameters(t *testing.T) {
+	f := newTestFolder(t)
+	f.write(t, "a.yaml", strings.Replace(doc("a", "one"), "value: one", "vlaue: secret, color: secret", 1))
+	f.poll(t)
+	want := "level=WARN msg=\"unknown parameter has no effect\" target=a handler=setting param=color source=" + f.dir + "/a.yaml known=path,value\n" +
+		"level=WARN msg=\"unknown parameter has no effect; is the nearest one meant?\" target=a handler=setting param=vlaue source=" + f.dir + "/a.yaml nearest=value\n"
+	if diff := cmp.Diff(want, f.said.String()); diff != "" {
+		t.Errorf("said (-want +got):\n%s", diff)
+	}
+}

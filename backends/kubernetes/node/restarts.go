@@ -1,0 +1,121 @@
+package node
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/restart"
+)
+
+// restartLeaf is the leaf that holds the units whose restart is not proven. It
+// is declared as nil, so that an open journal is drift.
+const restartLeaf = "restart"
+
+// The restarts that the changes of one NodeConfig need.
+type restarts struct {
+	name    string // of the NodeConfig
+	journal restart.Journal
+	run     host.Runner
+	forget  func() // drops what was remembered of the machine
+}
+
+// leaf gives both sides of the restarts: none is declared, and the open journal's
+// units are observed.
+func (r restarts) leaf(ctx context.Context) (declared, observed drift.Leaf) {
+	declared.Path, observed.Path = drift.Path{restartLeaf}, drift.Path{restartLeaf}
+	switch rec, open, err := r.journal.Load(ctx); {
+	case err != nil:
+		observed.Value = drift.Unknown{Kind: drift.Malformed, Reason: err.Error()}
+	case open:
+		observed.Value = slices.Sorted(maps.Keys(rec.Units))
+	}
+	return declared, observed
+}
+
+// prove is the step that restarts units and proves it.
+func (r restarts) prove(units map[string]string) drift.Step {
+	return drift.Step{
+		Text:   "restart " + list(units),
+		Writes: []drift.Path{{restartLeaf}},
+		Do: func(ctx context.Context) (bool, error) {
+			_, open, err := r.journal.Load(ctx)
+			if err != nil || !open {
+				return false, err
+			}
+			defer r.forget()
+			err = restart.Prove(ctx, r.run, r.journal)
+			return err == nil, err
+		},
+	}
+}
+
+// refuse does nothing to a NodeConfig whose journal is broken: nobody knows what
+// is to be restarted, or whether a change was made.
+func (r restarts) refuse(report drift.Report, err error) drift.Step {
+	step := drift.Step{
+		Text:   "keep " + r.name,
+		Refuse: "nobody knows which restarts are pending: " + err.Error(),
+	}
+	for _, f := range report {
+		step.Writes = append(step.Writes, f.Path)
+	}
+	return step
+}
+
+func list(units map[string]string) string {
+	return strings.Join(slices.Sorted(maps.Keys(units)), ", ")
+}
+
+// A leftover is the journal of a NodeConfig that is gone, or no longer says what
+// to keep: its restarts are still owed to the change that was made.
+type leftover struct{ restarts }
+
+// leftoverID begins the ID of a leftover; no name of a NodeConfig holds a slash.
+const leftoverID = "restart/"
+
+func (l leftover) ID() string { return leftoverID + l.name }
+
+func (l leftover) Observe(ctx context.Context) (declared, observed drift.State, err error) {
+	none, units := l.leaf(ctx)
+	return drift.State{none}, drift.State{units}, nil
+}
+
+func (l leftover) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error) {
+	switch rec, open, err := l.journal.Load(ctx); {
+	case err != nil:
+		return []drift.Step{l.refuse(r, err)}, nil
+	case open:
+		return []drift.Step{l.prove(rec.Units)}, nil
+	}
+	return nil, nil
+}
+
+// A refused is a NodeConfig that cannot be kept. It answers every visit with the
+// reason.
+type refused struct {
+	id  string
+	err error
+}
+
+func (r refused) ID() string { return r.id }
+
+func (r refused) Observe(context.Context) (declared, observed drift.State, err error) {
+	return nil, nil, r.err
+}
+
+func (r refused) Plan(context.Context, drift.Report) ([]drift.Step, error) { return nil, r.err }
+
+// A suspended is a NodeConfig that is to leave the machine alone.
+type suspended string
+
+func (s suspended) ID() string { return string(s) }
+
+func (s suspended) Observe(context.Context) (declared, observed drift.State, err error) {
+	return drift.State{{Path: drift.Path{"spec"}, Value: drift.Skip{Reason: "suspended"}}}, nil, nil
+}
+
+func (s suspended) Plan(context.Context, drift.Report) ([]drift.Step, error) { return nil, nil }

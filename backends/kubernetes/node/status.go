@@ -1,0 +1,221 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+// maxStatus is the size of the largest status that is read.
+const maxStatus = 64 << 10
+
+// broken is added to the name of a status that cannot be read.
+const broken = ".broken"
+
+// status is what a visit that ended at now came to.
+func (e *entry) status(res drift.Result, now time.Time) v1alpha1.NodeStatus {
+	s := v1alpha1.NodeStatus{
+		LastRunTime:        metav1.Time{Time: now.UTC().Truncate(time.Second)},
+		LastResult:         v1alpha1.Success,
+		Changed:            res.Changed,
+		RestartPending:     e.pending,
+		ObservedGeneration: e.config.generation,
+	}
+	c := e.config.effective()
+	if c != nil {
+		s.TriggerDigest = c.digest
+	}
+	switch {
+	case res.Err != nil:
+		s.LastResult, s.Message = v1alpha1.Error, cut(oneLine(res.Err), v1alpha1.MaxMessage)
+	case c != nil && c.suspend:
+		s.Message = "suspended"
+	default:
+		s.Message = did(res)
+	}
+	return s
+}
+
+// did says in words what a visit without an error did.
+func did(res drift.Result) string {
+	var applied, restarted bool
+	for _, o := range res.Steps {
+		if !o.Changed {
+			continue
+		}
+		if writesRestart(o.Step) {
+			restarted = true
+		} else {
+			applied = true
+		}
+	}
+	switch {
+	case applied && restarted:
+		return "configuration applied, services restarted"
+	case applied:
+		return "configuration applied"
+	case restarted:
+		return "services restarted"
+	}
+	return "configuration in place"
+}
+
+func writesRestart(s drift.Step) bool {
+	return len(s.Writes) == 1 && s.Writes[0].String() == restartLeaf
+}
+
+// cut shortens s to at most most bytes, between two characters, with a mark.
+func cut(s string, most int) string {
+	const mark = "…"
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= most {
+		return s
+	}
+	end := most - len(mark)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + mark
+}
+
+// news reports whether s says anything that the status before does not. A visit
+// that succeeded and found nothing to do is none.
+func news(before, s v1alpha1.NodeStatus) bool {
+	if s.Changed || s.LastResult != before.LastResult || s.RestartPending != before.RestartPending ||
+		s.ObservedGeneration != before.ObservedGeneration || s.TriggerDigest != before.TriggerDigest {
+		return true
+	}
+	return s.Message != before.Message && (s.LastResult == v1alpha1.Error || before.Message == "suspended")
+}
+
+// statuses keeps the status of each NodeConfig in a file of its name.
+type statuses struct {
+	tree *host.Tree
+	log  *slog.Logger
+}
+
+// openStatuses makes the folder if it is not there. It must not be the folder
+// of the NodeConfigs, which would read them.
+func openStatuses(dir, configDir string, log *slog.Logger) (*statuses, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil || dir == "" {
+		return nil, &plugin.Exit{Code: exitInvalid, Err: errors.New("state-dir: name a folder")}
+	}
+	this, err := host.OpenTree("/")
+	if err != nil {
+		return nil, err
+	}
+	_, err = this.Mkdir(filepath.Dir(path), 0o755)
+	if err == nil {
+		_, err = this.Mkdir(path, 0o700) // messages and digests are for root alone
+	}
+	if err := errors.Join(err, this.Close()); err != nil {
+		return nil, fmt.Errorf("state-dir: %w", err)
+	}
+	if state, err := os.Stat(path); err == nil {
+		if configs, err := os.Stat(configDir); err == nil && os.SameFile(state, configs) {
+			return nil, &plugin.Exit{Code: exitInvalid, Err: fmt.Errorf("state-dir %s: is the config-dir too: name another folder", dir)}
+		}
+	}
+	tree, err := host.OpenTree(path)
+	if err != nil {
+		return nil, fmt.Errorf("state-dir: %w", err)
+	}
+	return &statuses{tree: tree, log: log}, nil
+}
+
+// save writes a status if it is news. A status is only told, nothing depends on
+// it: that it cannot be written is logged, and the next visit tries again.
+func (w *statuses) save(ctx context.Context, name string, s v1alpha1.NodeStatus) {
+	file := fileName(name)
+	before, there, err := w.load(file)
+	if err != nil {
+		w.setAside(ctx, file, err)
+	}
+	if there && err == nil && !news(before, s) {
+		return
+	}
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err == nil {
+		err = w.put(ctx, file, append(data, '\n'))
+	}
+	if err != nil {
+		w.log.Error("status cannot be written", "target", name, "err", err)
+	}
+}
+
+func (w *statuses) put(ctx context.Context, file string, data []byte) error {
+	mode := fs.FileMode(0o600)
+	_, err := w.tree.Put(ctx, "/"+file, bytes.NewReader(data), host.Attr{Mode: &mode})
+	return err
+}
+
+// load reads a status; there is false when none was written yet.
+func (w *statuses) load(file string) (s v1alpha1.NodeStatus, there bool, err error) {
+	data, err := w.tree.Read("/"+file, maxStatus)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, false, nil
+	}
+	if err != nil {
+		return s, true, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&s); err != nil {
+		return s, true, err
+	}
+	if dec.More() || s.LastRunTime.IsZero() || s.LastResult != v1alpha1.Success && s.LastResult != v1alpha1.Error {
+		return s, true, errors.New("is no status")
+	}
+	return s, true, nil
+}
+
+// setAside keeps a broken status under another name, for a person to look at.
+func (w *statuses) setAside(ctx context.Context, file string, why error) {
+	data, err := w.tree.Read("/"+file, maxStatus)
+	if err == nil {
+		err = w.put(ctx, file+broken, data)
+	}
+	if err != nil {
+		w.log.Error("status is broken and is replaced", "file", file, "err", why)
+		return
+	}
+	w.log.Error("status is broken; it is set aside and written anew", "file", file, "aside", file+broken, "err", why)
+}
+
+// sweep removes the statuses of NodeConfigs that are gone. What does not look
+// like a status is somebody else's and stays.
+func (w *statuses) sweep(keep map[string]bool) {
+	files, err := w.tree.List("/")
+	if err != nil {
+		w.log.Error("statuses cannot be listed", "err", err)
+		return
+	}
+	for _, file := range files {
+		if !strings.HasSuffix(file, suffix) || keep[file] {
+			continue
+		}
+		if _, there, err := w.load(file); err != nil || !there {
+			continue
+		}
+		if _, err := w.tree.Remove("/" + file); err != nil {
+			w.log.Error("status of a NodeConfig that is gone cannot be removed", "file", file, "err", err)
+		}
+	}
+}

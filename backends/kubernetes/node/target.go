@@ -1,0 +1,134 @@
+package node
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/restart"
+)
+
+// A target is a NodeConfig: what its handler keeps, and then the restarts that
+// a change needs.
+//
+// A crash may come between any two of the steps that Plan gives. What the journal
+// holds decides what the next visit does:
+//
+//	nothing: nothing was changed, or everything was proven.
+//	"ensuring": the change may have been made, wholly or in part. The handler is
+//	  run again; when it succeeds the units are restarted, also when it found
+//	  nothing left to change.
+//	"restarting": the change was made. Each unit is restarted unless its id says
+//	  that it was already. While the handler's own leaves are as declared nothing
+//	  else is done; when they are not, the change to come needs restarts of its
+//	  own, so the journal goes back to "ensuring", and a unit that was restarted
+//	  already is restarted once more, after it.
+type target struct {
+	drift.Planner // the handler's
+	restarts
+	services []string
+}
+
+// Observe appends the leaf of the restarts to the handler's.
+func (t *target) Observe(ctx context.Context) (declared, observed drift.State, err error) {
+	declared, observed, err = t.Planner.Observe(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	none, units := t.leaf(ctx)
+	return append(slices.Clip(declared), none), append(slices.Clip(observed), units), nil
+}
+
+// Compare uses the handler's own rules where it has some.
+func (t *target) Compare(declared, observed drift.State) drift.Report {
+	if c, ok := t.Planner.(drift.Comparer); ok {
+		return c.Compare(declared, observed)
+	}
+	return drift.Compare(declared, observed)
+}
+
+// Plan gives, for a NodeConfig with services, four steps of one field: save the
+// journal, ensure, note what must be restarted, restart and prove.
+func (t *target) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error) {
+	rec, open, err := t.journal.Load(ctx)
+	if err != nil {
+		return []drift.Step{t.refuse(r, err)}, nil
+	}
+	others := slices.DeleteFunc(slices.Clone(r), func(f drift.Finding) bool { return f.Path.String() == restartLeaf })
+	if open && others.Settled() {
+		if rec.Phase == restart.Restarting {
+			return []drift.Step{t.prove(rec.Units)}, nil
+		}
+		others = r // the handler's step is for the restarts' sake
+	}
+	steps, err := t.Planner.Plan(ctx, others)
+	if err != nil || !open && len(t.services) == 0 || !acts(steps) {
+		return steps, err
+	}
+	return t.around(steps, rec, open), nil
+}
+
+// acts reports whether any step does something.
+func acts(steps []drift.Step) bool {
+	return slices.ContainsFunc(steps, func(s drift.Step) bool { return s.Do != nil })
+}
+
+// around puts the handler's steps between those of the journal. before is the
+// record that was there, when there was one.
+func (t *target) around(steps []drift.Step, before restart.Record, open bool) []drift.Step {
+	units := map[string]string{}
+	for _, unit := range slices.Concat(t.services, slices.Collect(maps.Keys(before.Units))) {
+		units[unit] = ""
+	}
+	names := list(units)
+	field := "nodeconfig " + t.ID()
+	save := drift.Step{
+		Field:  field,
+		Text:   "note that " + names + " may need a restart",
+		Writes: []drift.Path{{restartLeaf}},
+		Blind:  true,
+		Do: func(ctx context.Context) (bool, error) {
+			return false, t.journal.Save(ctx, restart.Record{Phase: restart.Ensuring, Units: units, Reload: true})
+		},
+	}
+	made := false
+	ensure := make([]drift.Step, 0, len(steps))
+	for _, s := range steps {
+		// What would refuse the handler's step refuses the journal's before it:
+		// no mark is left for a change that is not tried.
+		save.Writes = append(save.Writes, s.Writes...)
+		save.Blind = save.Blind && s.Blind
+		ensure = append(ensure, noting(s, field, &made))
+	}
+	settle := drift.Step{
+		Field: field,
+		Text:  "note what must be restarted",
+		Do: func(ctx context.Context) (bool, error) {
+			switch {
+			case made || open && before.Phase == restart.Ensuring:
+				return false, restart.Changed(ctx, t.run, t.journal)
+			case open: // nothing new: what was proven already stays so
+				return false, t.journal.Save(ctx, before)
+			}
+			return false, t.journal.Clear(ctx)
+		},
+	}
+	prove := t.prove(units)
+	prove.Field = field
+	return slices.Concat([]drift.Step{save}, ensure, []drift.Step{settle, prove})
+}
+
+// noting is the handler's step s in another field; it sets made when it changed
+// something.
+func noting(s drift.Step, field string, made *bool) drift.Step {
+	s.Field = field
+	if do := s.Do; do != nil {
+		s.Do = func(ctx context.Context) (bool, error) {
+			changed, err := do(ctx)
+			*made = *made || changed
+			return changed, err
+		}
+	}
+	return s
+}

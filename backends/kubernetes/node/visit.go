@@ -1,0 +1,178 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+// target makes the target of an entry, when its visit begins.
+func (a *agent) target(id string, e *entry) drift.Target {
+	e.target = &lazy{id: id, now: a.env.Now, make: func() drift.Planner {
+		a.visiting = id
+		if e.config == nil {
+			name := strings.TrimPrefix(id, leftoverID)
+			return leftover{a.machine.restarts(name, name+suffix)}
+		}
+		c := e.config
+		if last := c.effective(); last != nil {
+			c = last
+		}
+		return a.machine.target(id, c, e.lost)
+	}}
+	return e.target
+}
+
+// done takes down what became of a visit, logs it, and writes the status.
+func (a *agent) done(ctx context.Context, res drift.Result) {
+	e := a.entries[res.Target]
+	if e == nil {
+		a.env.Log.Error("pass ended early", "err", res.Err)
+		return
+	}
+	now := a.env.Now()
+	took := time.Duration(0)
+	if e.target != nil {
+		took = now.Sub(e.target.began)
+	}
+	e.note(res, now)
+	res.Err = withMistake(e.config, res.Err)
+	a.log(e, res, took)
+	a.tally.add(a.env.Out, res, a.settings)
+	switch {
+	case e.config != nil && a.statuses != nil && !e.waits:
+		a.statuses.save(ctx, res.Target, e.status(res, now))
+	case e.config == nil && res.Err == nil && !a.settings.DryRun:
+		delete(a.entries, res.Target) // nothing is owed any more
+	}
+}
+
+// withMistake is the error of a visit to what a NodeConfig said before it had a
+// mistake: that one comes first.
+func withMistake(c *config, err error) error {
+	if c == nil || c.err == nil || c.last == nil {
+		return err
+	}
+	mistake := &plugin.Exit{Code: exitInvalid, Err: fmt.Errorf("%w; what it said before is kept", c.fault())}
+	return errors.Join(mistake, err)
+}
+
+// log says what a visit did. An error is said again only when it changed, for the
+// status repeats it.
+func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
+	log := a.env.Log.With("target", res.Target, "changed", res.Changed, "took", took)
+	said := oneLine(res.Err)
+	switch {
+	case e.waits && said != e.said:
+		log.Info("visit waits", "err", said)
+	case res.Err != nil && said != e.said:
+		log.Error("visit failed", "err", said, "restart-pending", e.pending)
+	case a.settings.DryRun && acts(steps(res)):
+		log.Info("visit would change the machine")
+	case res.Changed:
+		log.Info("visit changed the machine")
+	case res.Err == nil && e.said != "":
+		log.Info("in order again")
+	default:
+		log.Debug("visit done", "err", said)
+	}
+	e.said = said
+}
+
+// once makes one pass over everything and gives the exit code.
+func (a *agent) once(ctx context.Context) error {
+	a.loop(ctx).Pass(a.noted(ctx))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if a.blind != nil {
+		return &plugin.Exit{Code: exitUnreadable, Err: a.blind}
+	}
+	unread, invalid := a.folder.nameless()
+	for _, err := range unread {
+		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: exitUnreadable, Err: err}}, a.settings)
+	}
+	for _, err := range invalid {
+		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: exitInvalid, Err: err}}, a.settings)
+	}
+	return a.tally.exit()
+}
+
+// A tally counts what one pass came to.
+type tally struct {
+	visits, failed int
+	codes          map[int]bool
+}
+
+// add counts a result and, in a single pass, prints its line as `keel apply` does.
+func (t *tally) add(out io.Writer, res drift.Result, s settings) {
+	if !s.Once {
+		return
+	}
+	t.visits++
+	word, rest := "unchanged", ""
+	switch {
+	case res.Err != nil:
+		t.failed++
+		t.count(res.Err)
+		word, rest = "error", oneLine(res.Err)
+		if res.Target != "" {
+			rest = ": " + rest
+		}
+	case s.DryRun && acts(steps(res)):
+		word = "would change"
+		for _, step := range steps(res) {
+			rest += "\n  would " + step.Text
+		}
+	case res.Changed:
+		word = "changed"
+	}
+	_, _ = fmt.Fprintf(out, "%-9s %s%s\n", word, res.Target, printable(rest)) // nobody may be listening
+}
+
+func steps(res drift.Result) []drift.Step {
+	var list []drift.Step
+	for _, o := range res.Steps {
+		list = append(list, o.Step)
+	}
+	return list
+}
+
+// count notes the exit codes that an error asks for.
+func (t *tally) count(err error) {
+	if t.codes == nil {
+		t.codes = map[int]bool{}
+	}
+	code := exitFailed
+	if exit := (*plugin.Exit)(nil); errors.As(err, &exit) {
+		code = exit.Code
+	}
+	t.codes[code] = true
+}
+
+// exit is the error that ends the program with the gravest code.
+func (t *tally) exit() error {
+	for _, code := range []int{exitUnreadable, exitInvalid, exitNeedsRoot, exitFailed} {
+		if t.codes[code] {
+			return &plugin.Exit{Code: code, Err: fmt.Errorf("%d of %d visits failed", t.failed, t.visits)}
+		}
+	}
+	return nil
+}
+
+// printable replaces what could steer a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}
