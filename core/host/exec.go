@@ -73,8 +73,9 @@ func (e Exec) run(ctx context.Context, c Cmd) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	var grace time.Duration
 	if c.Finish {
-		ctx = context.WithoutCancel(ctx)
+		ctx, grace = context.WithoutCancel(ctx), finishGrace
 	}
 	running, stop := context.WithTimeout(ctx, timeout(c))
 	defer stop()
@@ -96,7 +97,7 @@ func (e Exec) run(ctx context.Context, c Cmd) ([]byte, error) {
 		return nil, fmt.Errorf("run %s: %w", c, err)
 	}
 	ended := make(chan struct{})
-	killed := killWhenDone(running, child.Process.Pid, c.Finish, ended)
+	killed := killWhenDone(running, child.Process.Pid, grace, ended)
 	err = child.Wait()
 	close(ended)
 	cut := <-killed
@@ -196,8 +197,9 @@ func overdue(c Cmd) error {
 }
 
 // killWhenDone kills the process group once ctx is done, unless ended comes
-// first. It answers, when nothing more will be killed, whether it did.
-func killWhenDone(ctx context.Context, group int, finish bool, ended <-chan struct{}) <-chan bool {
+// first. With a grace it gets TERM and that time to end. The answer, whether it
+// was killed, comes when nothing more will be.
+func killWhenDone(ctx context.Context, group int, grace time.Duration, ended <-chan struct{}) <-chan bool {
 	killed := make(chan bool, 1)
 	go func() {
 		select {
@@ -206,9 +208,9 @@ func killWhenDone(ctx context.Context, group int, finish bool, ended <-chan stru
 			return
 		case <-ctx.Done():
 		}
-		if finish {
+		if grace > 0 {
 			_ = syscall.Kill(-group, syscall.SIGTERM) // only fails when it is gone
-			waitGone(group, finishGrace)
+			waitGone(group, grace)
 		}
 		_ = syscall.Kill(-group, syscall.SIGKILL)
 		killed <- true

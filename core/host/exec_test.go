@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -42,10 +43,9 @@ func TestExec_environment(t *testing.T) {
 }
 
 func TestExec_startsInTheRootFolderInItsOwnGroup(t *testing.T) {
-	out, err := Exec{}.Run(t.Context(), sh(`pwd; ps -o pgid= -p $$ | tr -d ' '; echo $$`))
-	lines := strings.Fields(string(out))
-	if err != nil || len(lines) != 3 || lines[0] != "/" || lines[1] != lines[2] {
-		t.Errorf("got %q, %v, want / and a group of its own", out, err)
+	out, err := Exec{}.Run(t.Context(), sh(`pwd; kill -0 -$$ && echo leads`))
+	if string(out) != "/\nleads\n" || err != nil {
+		t.Errorf("got %q, %v, want / and a group that it leads", out, err)
 	}
 }
 
@@ -120,6 +120,7 @@ func TestExec_prefixThatFailsIsNoAnswer(t *testing.T) {
 }
 
 func TestExec_outputIsCapped(t *testing.T) {
+	t.Parallel()
 	long := sh(`head -c 1048577 /dev/zero`)
 	out, err := Exec{}.Run(t.Context(), long)
 	if len(out) != maxStdout || err != nil {
@@ -146,6 +147,7 @@ func TestExec_outputIsCapped(t *testing.T) {
 }
 
 func TestExec_childThatKeepsStdoutOpen(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	e := Exec{Log: slog.New(slog.NewTextHandler(&log, nil))}
 	started := time.Now()
@@ -169,6 +171,7 @@ func TestExec_childThatKeepsStdoutOpen(t *testing.T) {
 }
 
 func TestExec_killsTheWholeGroup(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name    string
 		cancel  bool
@@ -203,6 +206,7 @@ func TestExec_killsTheWholeGroup(t *testing.T) {
 }
 
 func TestExec_cancelLetsATransactionFinish(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "started")
 	ctx, cancel := context.WithCancel(t.Context())
 	c := sh(`echo x >"$1"; while [ -e "$1" ]; do sleep 0.05; done; echo done`, file)
@@ -224,6 +228,7 @@ func TestExec_cancelLetsATransactionFinish(t *testing.T) {
 }
 
 func TestExec_overdueTransactionMayEnd(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ended")
 	c := sh(`trap 'sleep 0.3; echo rolled back >"$1"; exit 0' TERM; while :; do sleep 0.05; done`, file)
 	c.Finish, c.Timeout = true, 500*time.Millisecond
@@ -237,6 +242,7 @@ func TestExec_overdueTransactionMayEnd(t *testing.T) {
 }
 
 func TestExec_overdueTransactionWaitsForTheGroup(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ended")
 	// The leader ends at once; who does the work takes its time.
 	c := sh(`(trap 'sleep 0.3; echo rolled back >"$1"; exit 0' TERM; while :; do sleep 0.05; done) >/dev/null 2>&1 & wait`, file)
@@ -249,11 +255,29 @@ func TestExec_overdueTransactionWaitsForTheGroup(t *testing.T) {
 	}
 }
 
-func TestWaitGone_gives(t *testing.T) {
+func TestKillWhenDone_killsWhatDoesNotHeedTERM(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "deaf")
+	child, err := Exec{}.command(sh(`trap "" TERM; echo x >"$1"; while :; do sleep 0.05; done`, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitFile(t, file)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
 	started := time.Now()
-	waitGone(syscall.Getpgrp(), 100*time.Millisecond)
-	if took := time.Since(started); took < 100*time.Millisecond || took > soon {
-		t.Errorf("waited %s for a group that stays, want 100ms", took)
+	if killed := <-killWhenDone(ctx, child.Process.Pid, 200*time.Millisecond, nil); !killed {
+		t.Error("it says that it did not kill")
+	}
+	if took := time.Since(started); took < 200*time.Millisecond || took > soon {
+		t.Errorf("killed after %s, want a grace of 200ms", took)
+	}
+	err = child.Wait()
+	if status, ok := child.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
+		t.Errorf("got %v, want it killed", err)
 	}
 }
 
@@ -272,11 +296,13 @@ func awaitFile(t *testing.T, path string) []byte {
 // awaitGone waits until no process, but for a zombie, has this number.
 func awaitGone(t *testing.T, pid string) {
 	t.Helper()
-	pid = strings.TrimSpace(pid)
-	await(t, "process "+pid+" to end", func() bool {
-		out, _ := Exec{}.Run(t.Context(), Cmd{Argv: []string{"ps", "-o", "stat=", "-p", pid}})
-		state := strings.TrimSpace(string(out))
-		return state == "" || strings.HasPrefix(state, "Z")
+	n, err := strconv.Atoi(strings.TrimSpace(pid))
+	if err != nil {
+		t.Fatalf("no process number in %q", pid)
+	}
+	await(t, fmt.Sprintf("process %d to end", n), func() bool {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", n))
+		return syscall.Kill(n, 0) != nil || strings.Contains(string(stat), ") Z ")
 	})
 }
 

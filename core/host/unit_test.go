@@ -104,6 +104,7 @@ func TestExec_unit(t *testing.T) {
 }
 
 func TestExec_unitCommandLine(t *testing.T) {
+	t.Parallel()
 	e, ran := systemd(t, map[string]string{"systemctl.out": "ActiveState=active\n", "systemctl.next": "ActiveState=inactive\n", "systemd-run.err": ranWell})
 	c := Cmd{Argv: []string{"apt-get", "install", "a$b"}, Env: []string{"DEBIAN_FRONTEND=noninteractive"}, Finish: true, Unit: "keel-apt.service", Timeout: 1500 * time.Millisecond}
 	if _, err := e.Run(t.Context(), c); err != nil {
@@ -126,6 +127,7 @@ func TestExec_unitCommandLine(t *testing.T) {
 }
 
 func TestExec_unitThatRunsIsNotAwaitedAfterCancel(t *testing.T) {
+	t.Parallel()
 	e, ran := systemd(t, map[string]string{"systemctl.out": "ActiveState=active\n"})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
