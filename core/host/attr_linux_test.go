@@ -65,14 +65,6 @@ func TestPut_owner(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // acls runs setfacl or getfacl.
 func acls(t *testing.T, argv ...string) []string {
 	t.Helper()

@@ -1,0 +1,169 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tlspu/keel/test/parts"
+)
+
+// owners are trees in which a user tries to lead Keel astray.
+func owners() []hostile {
+	const stray = "refused"
+	tmp := func(s *site) {
+		s.folder("root/tmp", 0)
+		must(s.t, os.Chmod(filepath.Join(s.root(), "tmp"), os.ModeSticky|0o777))
+	}
+	rows := []hostile{
+		{name: "a user's own folder", path: "/home/bob/f", read: "root/home/bob/f"},
+		{name: "a user's link to root's folder", path: "/home/bob/.config/f", no: stray,
+			build: func(s *site) { s.link("/etc", "root/home/bob/.config", bob) }},
+		{name: "a user's relative link to root's folder", path: "/home/bob/.config/f", no: stray,
+			build: func(s *site) { s.link("../../etc", "root/home/bob/.config", bob) }},
+		{name: "a user's link to the root", path: "/home/bob/l/etc/f", no: stray,
+			build: func(s *site) { s.link("/", "root/home/bob/l", bob) }},
+		{name: "a user's link to the folder above", path: "/home/bob/l/alice/f", no: stray,
+			build: func(s *site) { s.link("..", "root/home/bob/l", bob) }},
+		{name: "a user's link to another user's folder", path: "/home/bob/l/f", no: stray,
+			build: func(s *site) { s.link("/home/alice", "root/home/bob/l", bob) }},
+		{name: "a user's link to his own folder", path: "/home/bob/l/f", read: "root/home/bob/d/f",
+			build: func(s *site) {
+				s.folder("root/home/bob/d", bob)
+				s.file("root/home/bob/d/f", bob)
+				s.link("/home/bob/d", "root/home/bob/l", bob)
+			}},
+		{name: "a user's link to his own folder elsewhere", path: "/home/bob/l/f", read: "root/data/d/f",
+			build: func(s *site) {
+				s.folder("root/data/d", bob)
+				s.file("root/data/d/f", bob)
+				s.link("../../data/d", "root/home/bob/l", bob)
+			}},
+		{name: "a user's link to root's file", path: "/home/bob/l", attr: follow(Attr{}), no: stray,
+			build: func(s *site) { s.link("/etc/f", "root/home/bob/l", bob) }},
+		{name: "a user's link to root's file, replaced", path: "/home/bob/l", no: stray, put: "root/home/bob/l",
+			build: func(s *site) { s.link("/etc/f", "root/home/bob/l", bob) }},
+		{name: "a user's link to his own file", path: "/home/bob/l", attr: follow(Attr{}), read: "root/home/bob/f",
+			build: func(s *site) { s.link("/home/bob/f", "root/home/bob/l", bob) }},
+		{name: "a user's link to nothing in root's folder", path: "/home/bob/l", attr: follow(Attr{}), no: stray,
+			build: func(s *site) { s.link("/etc/new", "root/home/bob/l", bob) }},
+		{name: "a user's link to nothing in his own folder", path: "/home/bob/l", attr: follow(Attr{}), no: "not exist", put: "root/home/bob/new",
+			build: func(s *site) { s.link("new", "root/home/bob/l", bob) }},
+		{name: "a user's link by way of root's link", path: "/home/bob/l/f", no: stray,
+			build: func(s *site) { s.link("/etc", "root/opt/l", 0); s.link("/opt/l", "root/home/bob/l", bob) }},
+		{name: "a user's link by way of root's link to his own", path: "/home/bob/l/f", read: "root/home/bob/f",
+			build: func(s *site) { s.link("/home/bob", "root/opt/l", 0); s.link("/opt/l", "root/home/bob/l", bob) }},
+		{name: "a user's link by way of another user's", path: "/home/bob/l", attr: follow(Attr{}), no: stray,
+			build: func(s *site) {
+				s.link("/home/bob/f", "root/home/alice/l", alice)
+				s.link("/home/alice/l", "root/home/bob/l", bob)
+			}},
+		{name: "a user's link through root's folder and back", path: "/home/bob/l/f", read: "root/home/bob/f",
+			build: func(s *site) { s.link("../../etc/../home/bob", "root/home/bob/l", bob) }},
+		{name: "root's link in a user's folder", path: "/home/bob/l/f", no: stray,
+			build: func(s *site) { s.link("/etc", "root/home/bob/l", 0) }},
+		{name: "root's link in a user's folder to the user's own", path: "/home/bob/l", attr: follow(Attr{}), read: "root/home/bob/f",
+			build: func(s *site) { s.link("/home/bob/f", "root/home/bob/l", 0) }},
+		{name: "another user's link in a user's folder", path: "/home/bob/l", attr: follow(Attr{}), no: stray,
+			build: func(s *site) { s.link("/home/alice/f", "root/home/bob/l", alice) }},
+		{name: "root's link to a user's folder", path: "/opt/l/f", read: "root/home/bob/f",
+			build: func(s *site) { s.link("/home/bob", "root/opt/l", 0) }},
+		{name: "a user's link in root's folder", path: "/opt/l/f", no: stray,
+			build: func(s *site) { s.link("/etc", "root/opt/l", bob) }},
+		{name: "root's folder in a user's", path: "/home/bob/d/f", no: stray,
+			build: func(s *site) { s.folder("root/home/bob/d", 0); s.file("root/home/bob/d/f", 0) }},
+		{name: "another user's folder in a user's", path: "/home/bob/d/f", no: stray,
+			build: func(s *site) { s.folder("root/home/bob/d", alice); s.file("root/home/bob/d/f", alice) }},
+		{name: "deep in a user's folder", path: "/home/bob/d/e/f", no: stray,
+			build: func(s *site) {
+				s.folder("root/home/bob/d", bob)
+				s.folder("root/home/bob/d/e", 0)
+				s.file("root/home/bob/d/e/f", 0)
+			}},
+		{name: "root's file in a user's folder", path: "/home/bob/r", read: "root/home/bob/r",
+			build: func(s *site) { s.file("root/home/bob/r", 0) }},
+		{name: "a user's file in root's folder", path: "/etc/b", read: "root/etc/b",
+			build: func(s *site) { s.file("root/etc/b", bob) }},
+		{name: "up from a user's folder", path: "/home/bob/../alice/f", read: "root/home/alice/f"},
+		{name: "a link in a sticky folder to root's folder", path: "/tmp/l/f", no: stray,
+			build: func(s *site) { tmp(s); s.link("/etc", "root/tmp/l", bob) }},
+		{name: "a link in a sticky folder to the user's own", path: "/tmp/l/f", read: "root/home/bob/f",
+			build: func(s *site) { tmp(s); s.link("/home/bob", "root/tmp/l", bob) }},
+		{name: "root's link in a sticky folder", path: "/tmp/l/f", read: "root/etc/f",
+			build: func(s *site) { tmp(s); s.link("/etc", "root/tmp/l", 0) }},
+		{name: "root's folder in a user's in a sticky folder", path: "/tmp/b/d/f", no: stray,
+			build: func(s *site) {
+				tmp(s)
+				s.folder("root/tmp/b", bob)
+				s.folder("root/tmp/b/d", 0)
+				s.file("root/tmp/b/d/f", 0)
+			}},
+	}
+	for i := range rows {
+		rows[i].users = true
+	}
+	return rows
+}
+
+func TestPut_parentsBelongToTheFoldersOwner(t *testing.T) {
+	parts.Need(t, "root")
+	s := newSite(t)
+	tree := openTree(t, s.root())
+	for range 2 {
+		if _, err := tree.Put(t.Context(), "/home/bob/.config/app/f", strings.NewReader("x"), Attr{Parents: 0o700}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tree.Mkdir("/home/bob/a/b", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for path, uid := range map[string]int{
+		"/home/bob/.config": bob, "/home/bob/.config/app": bob, "/home/bob/.config/app/f": 0, "/home/bob/a/b": bob,
+	} {
+		info, err := tree.Stat(path)
+		if err != nil || info.UID != uid {
+			t.Errorf("%s belongs to %d, %v, want %d", path, info.UID, err, uid)
+		}
+	}
+}
+
+func TestPut_hardLinkToRootsFile(t *testing.T) {
+	parts.Need(t, "root")
+	s := newSite(t)
+	// Without protected_hardlinks a user may link root's file into his folder, and
+	// what is meant for his own file must not be done to it.
+	must(t, os.Link(filepath.Join(s.root(), "etc/f"), filepath.Join(s.root(), "home/bob/h")))
+	tree := openTree(t, s.root())
+	attr := Attr{UID: id(bob), Mode: mode(0o600)}
+	if _, err := tree.Put(t.Context(), "/home/bob/h", strings.NewReader("root/etc/f"), attr); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tree.Chattr("/home/bob/f", Attr{UID: id(bob), Mode: mode(0o600)}); err != nil {
+		t.Fatal(err)
+	}
+	for path, uid := range map[string]int{"/etc/f": 0, "/home/bob/h": bob} {
+		info, err := tree.Stat(path)
+		if err != nil || info.UID != uid {
+			t.Errorf("%s belongs to %d, %v, want %d", path, info.UID, err, uid)
+		}
+	}
+}
+
+func TestTree_ofAUserKeptByRoot(t *testing.T) {
+	parts.Need(t, "root")
+	// A root that belongs to an ordinary user, as fakeroot or a checkout leaves it.
+	s := newSite(t)
+	must(t, filepath.WalkDir(s.root(), func(path string, _ os.DirEntry, err error) error {
+		must(t, err)
+		return os.Lchown(path, bob, bob)
+	}))
+	s.link("/data", "root/l", bob)
+	tree := openTree(t, s.root())
+	if got, err := tree.Read("/l/f", 100); err != nil || string(got) != "root/data/f" {
+		t.Errorf("Read = %q, %v", got, err)
+	}
+	if _, err := tree.Put(t.Context(), "/l/new/f", strings.NewReader("x"), Attr{Parents: 0o755}); err != nil {
+		t.Error(err)
+	}
+}
