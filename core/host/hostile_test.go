@@ -181,9 +181,9 @@ func links() []hostile {
 			}
 		}
 	}
-	mknod := func(kind uint32, dev int) func(s *site) {
+	node := func(kind uint32, dev int) func(s *site) {
 		return func(s *site) {
-			must(s.t, unix.Mknod(filepath.Join(s.root(), "etc/n"), kind|0o666, dev))
+			mknod(s.t, filepath.Join(s.root(), "etc/n"), kind|0o666, dev)
 			s.link("n", "root/etc/l", 0)
 		}
 	}
@@ -252,14 +252,14 @@ func links() []hostile {
 			build: func(s *site) { s.folder("root/etc/-rf \n\\\x01ü", 0); s.file("root/etc/-rf \n\\\x01ü/f", 0) }},
 		{name: "a folder", path: "/etc", no: "is a folder"},
 		{name: "the root", path: "/", no: "is a folder", noPut: "names a folder"},
-		{name: "a pipe", path: "/etc/n", no: "is a named pipe", build: mknod(unix.S_IFIFO, 0)},
-		{name: "link to a pipe", path: "/etc/l", attr: follow(Attr{}), no: "which is a named pipe", build: mknod(unix.S_IFIFO, 0)},
-		{name: "a socket", path: "/etc/n", no: "is a socket", build: mknod(unix.S_IFSOCK, 0)},
-		{name: "a pipe in parents", path: "/etc/n/f", no: "not a directory", build: mknod(unix.S_IFIFO, 0)},
-		{name: "a device", users: true, path: "/etc/n", no: "is a device", build: mknod(unix.S_IFCHR, 0x103)},
-		{name: "link to a device", users: true, path: "/etc/l", attr: follow(Attr{}), no: "leads to /etc/n, which is a device", build: mknod(unix.S_IFCHR, 0x103)},
-		{name: "link to a device that is replaced", users: true, path: "/etc/l", no: "which is a device", put: "root/etc/l", build: mknod(unix.S_IFCHR, 0x103)},
-		{name: "a disk", users: true, path: "/etc/n", no: "is a device", build: mknod(unix.S_IFBLK, 0x7fff)},
+		{name: "a pipe", path: "/etc/n", no: "is a named pipe", build: node(unix.S_IFIFO, 0)},
+		{name: "link to a pipe", path: "/etc/l", attr: follow(Attr{}), no: "which is a named pipe", build: node(unix.S_IFIFO, 0)},
+		{name: "a socket", path: "/etc/n", no: "is a socket", build: node(unix.S_IFSOCK, 0)},
+		{name: "a pipe in parents", path: "/etc/n/f", no: "not a directory", build: node(unix.S_IFIFO, 0)},
+		{name: "a device", users: true, path: "/etc/n", no: "is a device", build: node(unix.S_IFCHR, 0x103)},
+		{name: "link to a device", users: true, path: "/etc/l", attr: follow(Attr{}), no: "leads to /etc/n, which is a device", build: node(unix.S_IFCHR, 0x103)},
+		{name: "link to a device that is replaced", users: true, path: "/etc/l", no: "which is a device", put: "root/etc/l", build: node(unix.S_IFCHR, 0x103)},
+		{name: "a disk", users: true, path: "/etc/n", no: "is a device", build: node(unix.S_IFBLK, 0x7fff)},
 	}
 }
 
@@ -268,7 +268,7 @@ func TestPut_maskedUnit(t *testing.T) {
 	s := newSite(t)
 	s.folder("root/dev", 0)
 	null := filepath.Join(s.root(), "dev/null")
-	must(t, unix.Mknod(null, unix.S_IFCHR|0o666, 0x103))
+	mknod(t, null, unix.S_IFCHR|0o666, 0x103)
 	s.link("/dev/null", "root/etc/foo.service", 0)
 	tree := openTree(t, s.root())
 	changed, err := tree.Put(t.Context(), "/etc/foo.service", strings.NewReader("[Unit]\n"), Attr{Last: Follow})

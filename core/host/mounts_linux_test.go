@@ -1,0 +1,269 @@
+package host
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tlspu/keel/test/parts"
+)
+
+// inMounts runs the rest of a test in a child that has its mounts to itself, and
+// reports whether this is the child.
+func inMounts(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv("KEEL_TEST_MOUNTS") == t.Name() {
+		return true
+	}
+	parts.Need(t, "root", "unshare")
+	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--propagation", "private", "--",
+		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), "KEEL_TEST_MOUNTS="+t.Name())
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("in its own mounts: %v\n%s", err, out)
+	}
+	return false
+}
+
+func bind(t *testing.T, from, to string, flags uintptr) {
+	t.Helper()
+	must(t, unix.Mount(from, to, "", unix.MS_BIND, ""))
+	if flags != 0 {
+		must(t, unix.Mount("", to, "", unix.MS_BIND|unix.MS_REMOUNT|flags, ""))
+	}
+	t.Cleanup(func() { must(t, unix.Unmount(to, unix.MNT_DETACH)) })
+}
+
+func TestTree_mountPoints(t *testing.T) {
+	if !inMounts(t) {
+		return
+	}
+	s := newSite(t)
+	root := s.root()
+	s.file("root/etc/hosts", 0)
+	s.folder("root/mnt", 0)
+	s.folder("outside/d", 0)
+	s.file("outside/d/f", 0)
+	s.link("/etc/hosts", "root/etc/l", 0)
+	bind(t, filepath.Join(s.dir, "outside/secret"), filepath.Join(root, "etc/hosts"), 0)
+	bind(t, filepath.Join(s.dir, "outside"), filepath.Join(root, "mnt"), 0)
+	tree := openTree(t, root)
+	put := func(path string, a Attr) string {
+		return result(tree.Put(t.Context(), path, strings.NewReader("new"), a))
+	}
+	const point = "is a mount point: unmount "
+	for what, got := range map[string][2]string{
+		"Put":             {put("/etc/hosts", Attr{}), "write /etc/hosts: " + point + "/etc/hosts"},
+		"Put equal":       {result(tree.Put(t.Context(), "/etc/hosts", strings.NewReader("outside/secret"), Attr{Mode: mode(0o600)})), "write /etc/hosts: " + point},
+		"Put by a link":   {put("/etc/l", Attr{Last: Follow}), "write /etc/l: " + point + "/etc/hosts"},
+		"Remove":          {result(tree.Remove("/etc/hosts")), "remove /etc/hosts: " + point},
+		"Remove a folder": {result(tree.Remove("/mnt")), "remove /mnt: " + point},
+		"Symlink":         {result(tree.Symlink("x", "/etc/hosts")), "link /etc/hosts: " + point},
+		"Chattr":          {result(tree.Chattr("/etc/hosts", Attr{Mode: mode(0o600)})), "change attributes of /etc/hosts: " + point},
+		"Mkdir":           {result(tree.Mkdir("/mnt", 0o700)), "same"},
+		"Put below":       {put("/mnt/d/f", Attr{}), "changed"},
+		"Put new below":   {put("/mnt/e/f", Attr{Parents: 0o755}), "changed"},
+		"Put up below":    {put("/mnt/d/../../data/f", Attr{}), "changed"},
+	} {
+		if !strings.HasPrefix(got[0], got[1]) {
+			t.Errorf("%s: %s, want %s", what, got[0], got[1])
+		}
+	}
+	if got, err := tree.Read("/etc/hosts", 100); err != nil || string(got) != "outside/secret" {
+		t.Errorf("Read = %q, %v", got, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(root, "data/f")); err != nil || string(got) != "new" {
+		t.Errorf("up through a mount: %q, %v", got, err)
+	}
+	// What the rename says where the system does not tell mount points.
+	p, err := tree.walk("/etc/hosts", walkOptions{})
+	must(t, err)
+	defer p.close()
+	w := &write{tree: tree, place: p, meaning: meaning{uid: -1, gid: -1}}
+	if _, err := w.run(t.Context(), strings.NewReader("new")); !IsBusy(err) {
+		t.Errorf("renaming over a mount point: %v, want EBUSY", err)
+	}
+	if l := leftovers(t, root); l != nil {
+		t.Errorf("left behind: %v", l)
+	}
+}
+
+func TestTree_readOnlyAndFull(t *testing.T) {
+	if !inMounts(t) {
+		return
+	}
+	s := newSite(t)
+	s.folder("root/ro", 0)
+	s.folder("root/full", 0)
+	bind(t, filepath.Join(s.root(), "etc"), filepath.Join(s.root(), "ro"), unix.MS_RDONLY)
+	full := filepath.Join(s.root(), "full")
+	must(t, unix.Mount("none", full, "tmpfs", 0, "size=64k,nr_inodes=4"))
+	t.Cleanup(func() { must(t, unix.Unmount(full, unix.MNT_DETACH)) })
+	create(t, filepath.Join(full, "f"), "root/full/f", 0o644)
+	tree := openTree(t, s.root())
+	big := strings.Repeat("x", 1<<20)
+	tests := []struct {
+		name string
+		do   func() (bool, error)
+		is   func(error) bool
+		hint string
+	}{
+		{"read-only", func() (bool, error) { return tree.Put(t.Context(), "/ro/f", strings.NewReader("new"), Attr{}) }, IsReadOnly, "remount it writable"},
+		{"read-only, mode", func() (bool, error) {
+			return tree.Put(t.Context(), "/ro/f", strings.NewReader("root/etc/f"), Attr{Mode: mode(0o600)})
+		}, IsReadOnly, "remount it writable"},
+		{"read-only, parents", func() (bool, error) {
+			return tree.Put(t.Context(), "/ro/a/f", strings.NewReader("new"), Attr{Parents: 0o755})
+		}, IsReadOnly, "remount it writable"},
+		{"read-only, remove", func() (bool, error) { return tree.Remove("/ro/f") }, IsReadOnly, "remount it writable"},
+		{"no blocks", func() (bool, error) { return tree.Put(t.Context(), "/full/f", strings.NewReader(big), Attr{}) }, IsNoSpace, "free some space"},
+		{"no blocks for a stream", func() (bool, error) {
+			return tree.Put(t.Context(), "/full/f", onlyReader{strings.NewReader(big)}, Attr{})
+		}, IsNoSpace, "free some space"},
+		{"no inodes", func() (bool, error) {
+			return tree.Put(t.Context(), "/full/a/b/c/f", strings.NewReader("new"), Attr{Parents: 0o755})
+		}, IsNoSpace, "free some space"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := tt.do()
+			if !tt.is(err) || !strings.Contains(err.Error(), tt.hint) {
+				t.Errorf("error is %v, want one with %q", err, tt.hint)
+			}
+			for _, name := range []string{"etc/f", "full/f"} {
+				got, err := os.ReadFile(filepath.Join(s.root(), name))
+				if err != nil || string(got) != "root/"+name {
+					t.Errorf("%s holds %d bytes, %v", name, len(got), err)
+				}
+			}
+			if l := leftovers(t, s.root()); l != nil {
+				t.Errorf("left behind: %v", l)
+			}
+		})
+	}
+	if _, err := tree.Lock(t.Context(), "test"); err != nil {
+		t.Errorf("the rest of the machine is writable: %v", err)
+	}
+}
+
+func TestTree_immutable(t *testing.T) {
+	parts.Need(t, "root", "chattr")
+	for _, tt := range []struct{ name, flag, path, hint string }{
+		{"file", "i", "f", "is immutable (chattr -i to change it)"},
+		{"file to append to", "a", "f", "is append-only (chattr -a to change it)"},
+		{"folder", "i", ".", "its folder is immutable (chattr -i to change it)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := t.TempDir() // on a disk
+			create(t, filepath.Join(root, "f"), "old", 0o644)
+			tree := openTree(t, root)
+			acls(t, "chattr", "+"+tt.flag, filepath.Join(root, tt.path))
+			defer acls(t, "chattr", "-"+tt.flag, filepath.Join(root, tt.path))
+			for what, err := range map[string]error{
+				"Put":     second(tree.Put(t.Context(), "/f", strings.NewReader("new"), Attr{})),
+				"Remove":  second(tree.Remove("/f")),
+				"Symlink": second(tree.Symlink("x", "/f")),
+			} {
+				if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), tt.hint) {
+					t.Errorf("%s: %v, want %q", what, err, tt.hint)
+				}
+			}
+			if tt.path == "f" {
+				_, err := tree.Put(t.Context(), "/f", strings.NewReader("old"), Attr{Mode: mode(0o600)})
+				if err == nil || !strings.Contains(err.Error(), tt.hint) {
+					t.Errorf("Put of a mode: %v, want %q", err, tt.hint)
+				}
+			}
+			if got, err := os.ReadFile(filepath.Join(root, "f")); err != nil || string(got) != "old" {
+				t.Errorf("the old file holds %q, %v", got, err)
+			}
+			if l := leftovers(t, root); l != nil {
+				t.Errorf("left behind: %v", l)
+			}
+		})
+	}
+}
+
+func second(_ bool, err error) error { return err }
+
+func TestView_proc(t *testing.T) {
+	v := openTree(t, "/")
+	for _, path := range []string{"/proc/self/status", "/proc/mounts", "/proc/sys/kernel/osrelease", "/proc/sys/kernel/ostype", "/sys/class/net/lo/mtu", "/sys/kernel/profiling"} {
+		want, err := os.ReadFile(path)
+		if err != nil {
+			continue // not on this kernel
+		}
+		got, err := v.Read(path, 1<<20)
+		if err != nil || len(got) == 0 || path != "/proc/self/status" && string(got) != string(want) {
+			t.Errorf("Read(%s) = %q, %v, want %q", path, got, err, want)
+		}
+		if _, err := v.Read(path, int64(len(want)-1)); path != "/proc/self/status" && err == nil {
+			t.Errorf("Read(%s) takes more than it may", path)
+		}
+	}
+	for _, path := range []string{
+		"/proc/self/root/etc/passwd", "/proc/self/cwd/walk.go", "/proc/self/exe", "/proc/self/fd/0", "/proc/self/ns/mnt",
+		"/proc/thread-self/root/etc/passwd", "/proc/1/root/etc/passwd", "/proc/self/task/1/../../root/etc/passwd",
+	} {
+		if got, err := v.Read(path, 1<<20); err == nil || !strings.Contains(err.Error(), "magic link") && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("Read(%s) = %d bytes, %v", path, len(got), err)
+		}
+	}
+	if got, err := v.Read("/proc/self/root/etc/passwd", 1<<20); err == nil || !strings.Contains(err.Error(), "/root is a magic link of proc") {
+		t.Errorf("Read = %d bytes, %v", len(got), err)
+	}
+	if _, err := v.Readlink("/proc/self/exe"); err != nil {
+		t.Errorf("what a magic link says may be read: %v", err)
+	}
+}
+
+func TestView_procBehindALink(t *testing.T) {
+	root := scratch(t)
+	// A root that is itself on proc, and a link to a file of proc from elsewhere.
+	must(t, os.Symlink("/proc/self/root/etc", filepath.Join(root, "l")))
+	v := openTree(t, root)
+	if got, err := v.Read("/l/passwd", 1<<20); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Read = %d bytes, %v", len(got), err)
+	}
+	self := openTree(t, "/proc/self")
+	if got, err := self.Read("/root/etc/passwd", 1<<20); err == nil || !strings.Contains(err.Error(), "magic link") {
+		t.Errorf("Read = %d bytes, %v", len(got), err)
+	}
+}
+
+func TestTree_kernelFiles(t *testing.T) {
+	tree := openTree(t, "/")
+	for path, want := range map[string]string{
+		"/proc/sys/kernel/domainname": "is on proc", "/proc/self/comm": "is on proc", "/sys/kernel/profiling": "is on sysfs",
+		"/proc/new": "is on proc", "/sys/fs/cgroup/unified/cgroup.procs": "is on cgroup", "/sys/fs/cgroup/cgroup.procs": "is on cgroup", "/dev/pts/ptmx": "is on devpts",
+	} {
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			continue // not on this kernel
+		}
+		if strings.HasPrefix(path, "/sys/fs") {
+			if _, err := os.Stat(path); err != nil {
+				continue
+			}
+		}
+		for what, err := range map[string]error{
+			"Put":     second(tree.Put(t.Context(), path, strings.NewReader("x"), Attr{})),
+			"Remove":  second(tree.Remove(path)),
+			"Symlink": second(tree.Symlink("x", path)),
+			"Chattr":  second(tree.Chattr(path, Attr{Mode: mode(0o600)})),
+		} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s(%s) = %v, want %q", what, path, err, want)
+			}
+		}
+	}
+	if _, err := tree.Mkdir("/proc/a/b", 0o755); err == nil || !strings.Contains(err.Error(), "it is on proc") {
+		t.Errorf("Mkdir = %v", err)
+	}
+}
