@@ -139,8 +139,6 @@ func (a *app) specification(ctx context.Context, path string) ([]document, error
 	if len(docs) > 1 {
 		return []document{unreadable(path, fmt.Errorf("holds %d documents, want one", len(docs)))}, nil
 	}
-	if d := &docs[0]; d.code != exitUnreadable {
-		d.kind, d.err = instanceKind, nil
-	}
+	docs[0].kind, docs[0].err = instanceKind, nil // whatever is wrong with it, its kind says so
 	return docs, nil
 }

@@ -3,6 +3,7 @@
 package all
 
 import (
+	"github.com/tlspu/keel/backends/appliance"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
@@ -15,6 +16,10 @@ func Set() plugin.Set {
 
 func backends() *plugin.Registry[plugin.Backend] {
 	r := plugin.NewRegistry[plugin.Backend]("backend")
+	r.Register("appliance", plugin.Backend{
+		Name: "appliance", Summary: "compare an appliance with its description",
+		Kinds: []plugin.Kind{appliance.Kind()},
+	})
 	return r
 }
 
