@@ -5,10 +5,13 @@ export CGO_ENABLED ?= 0
 # What is built or downloaded once and kept: the linter, the Debian root of the tests.
 CACHE := $(abspath $(or $(KEEL_CACHE),.cache))
 TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | cksum | tr ' ' -)-$(shell $(GO) env GOVERSION)
-VERSION := $(or $(shell git -c safe.directory='*' describe --tags --always --abbrev=12 --dirty 2>/dev/null),unknown)
+GIT := git -c safe.directory='*'
+VERSION := $(or $(shell $(GIT) describe --tags --always --abbrev=12 --dirty 2>/dev/null),unknown)
+COMMIT := $(or $(shell $(GIT) rev-parse HEAD 2>/dev/null),unknown)
 
 # What ships is what go.mod says: no workspace. The same commit gives the same bytes, wherever it lies.
-BUILD := GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -X github.com/tlspu/keel/cmd/cli.version=$(VERSION)'
+STAMP := -X github.com/tlspu/keel/cmd/cli.version=$(VERSION) -X github.com/tlspu/keel/cmd/cli.commit=$(COMMIT)
+BUILD := GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-s -w $(STAMP)'
 PLATFORMS := linux-amd64 linux-arm64 freebsd-amd64 freebsd-arm64
 
 .PHONY: help build run test parts lint generate verify bench dist clean
@@ -40,7 +43,7 @@ verify: generate ## generate and tidy; fails, naming the files, when that change
 	GOWORK=off $(GO) mod tidy
 	cd api && GOWORK=off $(GO) mod tidy
 	$(GO) work sync
-	@changed=$$(git -c safe.directory='*' status --porcelain) && [ -z "$$changed" ] || \
+	@changed=$$($(GIT) status --porcelain) && [ -z "$$changed" ] || \
 		{ printf 'not committed, or not what make verify makes of it:\n%s\n' "$$changed"; exit 1; }
 
 bench: build ## measure Keel against other programs in one run and print a table
