@@ -7,6 +7,7 @@ import (
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
+	"github.com/tlspu/keel/plugins/file"
 )
 
 // Set is everything in the keel binary.
@@ -25,5 +26,6 @@ func backends() *plugin.Registry[plugin.Backend] {
 
 func handlers(func(root string) host.Runner) *plugin.Registry[handler.Handler] {
 	r := plugin.NewRegistry[handler.Handler]("handler")
+	r.Register(file.New().Name(), file.New())
 	return r
 }

@@ -1,0 +1,116 @@
+// Package file keeps whole files: content byte for byte, mode, owner and group,
+// or that there is no such file.
+package file
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/core/host"
+)
+
+const (
+	freshMode   fs.FileMode = 0o644 // of new content when no mode is named
+	privateMode fs.FileMode = 0o600 // the same for sensitive content
+	parentMode  fs.FileMode = 0o755 // of folders that are missing on the way
+)
+
+// Handler keeps one file. It runs no commands and keeps nothing between calls.
+type Handler struct{}
+
+// New returns the handler.
+func New() Handler { return Handler{} }
+
+// Name is "file".
+func (Handler) Name() string { return "file" }
+
+// Params describes what the handler takes.
+func (Handler) Params() []handler.Param {
+	return []handler.Param{
+		{Name: "path", Kind: "path", Required: true,
+			Help: `The file: an absolute path in its shortest form, of less than 4096 bytes.`},
+		{Name: "content", Kind: "text",
+			Help: `What the file holds, byte for byte: no newline is added or taken, and "" makes an empty file. A present file needs either content or contentBase64, an absent one takes neither.`},
+		{Name: "contentBase64", Kind: "text",
+			Help: `The content in base64 (standard alphabet, with padding), for bytes that YAML cannot hold.`},
+		{Name: "mode", Kind: "mode",
+			Help: `Permissions in octal, as in "0644", without special bits. Left out, new and replaced content gets 0644 (0600 when it is sensitive), and a file whose content is right keeps its mode.`},
+		{Name: "owner", Kind: "user",
+			Help: `The owner by name, from the machine's own etc/passwd, or by number. Left out, a replaced file keeps its owner.`},
+		{Name: "group", Kind: "string",
+			Help: `The group by name, from the machine's own etc/group, or by number. Left out, a replaced file keeps its group.`},
+		{Name: "ensure", Kind: "enum:present|absent", Default: "present",
+			Help: `Whether the file is there. With absent a link is removed itself, not what it leads to.`},
+		{Name: "link", Kind: "enum:follow|replace|refuse", Default: "follow",
+			Help: `What is done when path is a link: keep the file it leads to, put a file in its place, or refuse.`},
+	}
+}
+
+// Claims is the path.
+func (Handler) Claims(params map[string]string) []string { return []string{"path:" + params["path"]} }
+
+// Validate names every parameter that is missing or wrong.
+func (Handler) Validate(values map[string]string) error {
+	p := &params{values: values, raw: true}
+	p.read()
+	return errors.Join(p.errs...)
+}
+
+// Ensure writes or removes the file, or mends its mode and owner. An error
+// leaves the old file whole.
+func (Handler) Ensure(ctx context.Context, root string, params map[string]string) (changed bool, err error) {
+	w, err := parse(ctx, params)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return false, err
+	}
+	tree, err := host.OpenTree(root)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, tree.Close()) }()
+	if w.absent {
+		changed, err = remove(tree, w)
+	} else {
+		changed, err = put(ctx, tree, w)
+	}
+	return changed, err
+}
+
+func put(ctx context.Context, tree *host.Tree, w want) (changed bool, err error) {
+	a := host.Attr{
+		Mode: w.mode, Fresh: freshMode,
+		Last: w.link, Parents: parentMode,
+		Private: handler.Sensitive(ctx),
+	}
+	if a.UID, err = w.owner.id(&tree.View); err != nil {
+		return false, err
+	}
+	if a.GID, err = w.group.id(&tree.View); err != nil {
+		return false, err
+	}
+	return tree.Put(ctx, w.path, bytes.NewReader(w.content), a)
+}
+
+// remove takes away a file or a link, and nothing else.
+func remove(tree *host.Tree, w want) (changed bool, err error) {
+	info, err := tree.Lstat(w.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case info.Mode().Type() == fs.ModeSymlink && w.link == host.Refuse:
+		return false, fmt.Errorf("remove %s: it is a link, and link: refuse forbids to touch it", w.path)
+	case info.Mode().Type() != fs.ModeSymlink && !info.Mode().IsRegular():
+		return false, fmt.Errorf("remove %s: it is %s, and only files and links are removed: remove it by hand, or name another path",
+			w.path, kind(info.Mode()))
+	}
+	return tree.Remove(w.path)
+}

@@ -1,0 +1,188 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/core/host"
+)
+
+// maxRead is how much of a file is read to tell what it holds. What is larger,
+// and of another size than it should be, differs without being read.
+const maxRead = 64 << 20
+
+// Observe gives the leaf "content", and "mode", "owner" and "group" where they
+// are named; a sensitive call gives them all, and "acl". Content is shown by
+// digest and size, and withheld when sensitive. What is nil is not there.
+func (Handler) Observe(ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
+	w, err := parse(ctx, params)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l := look{files: m.Files, want: w, sensitive: handler.Sensitive(ctx)}
+	if w.absent {
+		l.absent()
+	} else {
+		l.present()
+	}
+	return l.declared, l.observed, nil
+}
+
+// look collects both sides.
+type look struct {
+	files              *host.View
+	want               want
+	sensitive          bool
+	declared, observed drift.State
+}
+
+// content is how content is shown and compared.
+func (l *look) content(b []byte) any {
+	if l.sensitive {
+		return drift.NewSecret(b)
+	}
+	return digest(b)
+}
+
+func digest(b []byte) string { return fmt.Sprintf("sha256:%x (%d bytes)", sha256.Sum256(b), len(b)) }
+
+func (l *look) leaf(name string, declared, observed any) {
+	p := drift.Path{name}
+	l.declared = append(l.declared, drift.Leaf{Path: p, Value: declared})
+	l.observed = append(l.observed, drift.Leaf{Path: p, Value: observed})
+}
+
+// absent needs no content to tell what is there.
+func (l *look) absent() {
+	info, err := l.files.Lstat(l.want.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.leaf("content", nil, nil)
+	case err != nil:
+		l.leaf("content", nil, unknown(err))
+	case info.Mode().IsRegular():
+		l.leaf("content", nil, fmt.Sprintf("a file (%d bytes)", info.Size()))
+	default:
+		l.leaf("content", nil, l.other(info))
+	}
+}
+
+func (l *look) present() {
+	w, follow := l.want, l.want.link == host.Follow
+	info, data, err := l.files.Load(w.path, follow, max(maxRead, int64(len(w.content))))
+	expected := l.content(w.content)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.leaf("content", expected, nil)
+	case err != nil:
+		l.leaf("content", expected, unknown(err))
+	case bytes.Equal(data, w.content) && data != nil:
+		l.leaf("content", expected, expected)
+	case data != nil:
+		l.leaf("content", expected, l.content(data))
+	case info.Mode().IsRegular():
+		l.leaf("content", expected, fmt.Sprintf("other content (%d bytes)", info.Size()))
+	default:
+		l.leaf("content", expected, l.other(info))
+	}
+	if errors.Is(err, fs.ErrPermission) { // mode and owner can be told all the same
+		info, err = l.stat(follow)
+	}
+	attribute := func(name string, declared any, value func() any) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			l.leaf(name, declared, nil)
+		case err != nil:
+			l.leaf(name, declared, unknown(err))
+		default:
+			l.leaf(name, declared, value())
+		}
+	}
+	if w.mode != nil {
+		attribute("mode", octal(*w.mode), func() any { return octal(info.Mode()) })
+	}
+	if w.owner.named() {
+		attribute("owner", w.owner.text, func() any { return w.owner.observed(l.files, info.UID) })
+	}
+	if w.group.named() {
+		attribute("group", w.group.text, func() any { return w.group.observed(l.files, info.GID) })
+	}
+	if l.sensitive {
+		attribute("acl", nil, func() any { return shared(info) })
+	}
+}
+
+func (l *look) stat(follow bool) (host.Info, error) {
+	if follow {
+		return l.files.Stat(l.want.path)
+	}
+	return l.files.Lstat(l.want.path)
+}
+
+// other tells what is there in place of a file.
+func (l *look) other(info host.Info) any {
+	if info.Mode().Type() == fs.ModeSymlink {
+		text, err := l.files.Readlink(l.want.path)
+		if err != nil {
+			return unknown(err)
+		}
+		return "a link to " + text
+	}
+	if end, err := l.files.Resolve(l.want.path); err == nil && end != l.want.path {
+		return fmt.Sprintf("a link to %s, %s", end, kind(info.Mode()))
+	}
+	return kind(info.Mode())
+}
+
+// shared is the leaf of a file's access list: there must be none on a secret.
+func shared(info host.Info) any {
+	if info.ACL {
+		return "others have access"
+	}
+	return nil
+}
+
+// unknown says why there is no answer.
+func unknown(err error) drift.Unknown {
+	if errors.Is(err, fs.ErrPermission) {
+		return drift.Unknown{Kind: drift.Permission, Reason: err.Error()}
+	}
+	return drift.Unknown{Kind: drift.Unsupported, Reason: err.Error()}
+}
+
+// octal is a mode as chmod(1) takes it, special bits included.
+func octal(m fs.FileMode) string {
+	n := m.Perm()
+	for bit, value := range map[fs.FileMode]fs.FileMode{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
+		if m&bit != 0 {
+			n |= value
+		}
+	}
+	return fmt.Sprintf("%04o", n)
+}
+
+// kind names what is there for people.
+func kind(m fs.FileMode) string {
+	switch m.Type() {
+	case 0:
+		return "a file"
+	case fs.ModeDir:
+		return "a folder"
+	case fs.ModeSymlink:
+		return "a link"
+	case fs.ModeNamedPipe:
+		return "a named pipe"
+	case fs.ModeSocket:
+		return "a socket"
+	}
+	return "a device"
+}

@@ -1,0 +1,125 @@
+package file
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/test/contract"
+)
+
+func TestObserve_leaves(t *testing.T) {
+	const hello = "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03 (6 bytes)"
+	leaf := func(name string, value any) drift.Leaf { return drift.Leaf{Path: drift.Path{name}, Value: value} }
+	uid := fmt.Sprint(os.Geteuid())
+	tests := []struct {
+		name     string
+		before   []entry
+		params   map[string]string
+		declared drift.State
+		observed drift.State
+	}{
+		{"no file", nil, with("mode", "640"),
+			drift.State{leaf("content", hello), leaf("mode", "0640")},
+			drift.State{leaf("content", nil), leaf("mode", nil)}},
+		{"the file", []entry{{path: "etc/motd", content: "hello\n", mode: 0o604}}, with("mode", "640", "owner", uid),
+			drift.State{leaf("content", hello), leaf("mode", "0640"), leaf("owner", uid)},
+			drift.State{leaf("content", hello), leaf("mode", "0604"), leaf("owner", uid)}},
+		{"an empty file", []entry{{path: "etc/motd"}}, with(),
+			drift.State{leaf("content", hello)},
+			drift.State{leaf("content", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 (0 bytes)")}},
+		{"a folder", []entry{{path: "etc/motd/"}}, with(),
+			drift.State{leaf("content", hello)}, drift.State{leaf("content", "a folder")}},
+		{"a link to a folder", []entry{{path: "run/"}, {path: "etc/motd", link: "../run"}}, with(),
+			drift.State{leaf("content", hello)}, drift.State{leaf("content", "a link to /run, a folder")}},
+		{"a link that is to be replaced", []entry{{path: "etc/motd", link: "hello"}, {path: "etc/hello", content: "hello\n"}}, with("link", "replace"),
+			drift.State{leaf("content", hello)}, drift.State{leaf("content", "a link to hello")}},
+		{"to be absent, and a file", []entry{{path: "etc/motd", content: "old"}}, with("-content", "ensure", "absent"),
+			drift.State{leaf("content", nil)}, drift.State{leaf("content", "a file (3 bytes)")}},
+		{"to be absent, and a link", []entry{{path: "etc/motd", link: "x"}}, with("-content", "ensure", "absent"),
+			drift.State{leaf("content", nil)}, drift.State{leaf("content", "a link to x")}},
+		{"to be absent, and a folder", []entry{{path: "etc/motd/"}}, with("-content", "ensure", "absent"),
+			drift.State{leaf("content", nil)}, drift.State{leaf("content", "a folder")}},
+		{"an owner who is not there", []entry{{path: "etc/motd", content: "hello\n"}, {path: "etc/passwd", content: etcPasswd}}, with("owner", "mallory"),
+			drift.State{leaf("content", hello), leaf("owner", "mallory")},
+			drift.State{leaf("content", hello), leaf("owner", drift.Unknown{Kind: drift.Absent, Reason: `owner: "mallory" is no user in /etc/passwd: create it first, or give the number`})}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			m := handler.NewMachine(contract.View(t, rooted(t, tt.before...)), nil)
+			declared, observed, err := New().Observe(t.Context(), m, tt.params)
+			check(t, err)
+			if diff := cmp.Diff(tt.declared, declared); diff != "" {
+				t.Errorf("declared (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.observed, observed); diff != "" {
+				t.Errorf("observed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is far larger than what it should hold is not read to tell that.
+func TestObserve_largeFile(t *testing.T) {
+	root := rooted(t, entry{path: "etc/motd"})
+	check(t, os.Truncate(root+"/etc/motd", 1<<40))
+	r := observe(t.Context(), t, root, with())
+	if len(r) != 1 || r[0].Verdict != drift.Drift || r[0].Observed != "other content (1099511627776 bytes)" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// A sensitive call shows content nowhere: not in leaves, plans or errors.
+func TestSensitive_showsNoContent(t *testing.T) {
+	const secret = "hunter2-hunter2"
+	ctx := handler.WithSensitive(t.Context())
+	for name, before := range map[string][]entry{
+		"new": nil, "replaced": {{path: "etc/motd", content: secret + "-old"}}, "public": {{path: "etc/motd", content: secret}},
+		"failing": {{path: "etc/motd/"}},
+	} {
+		for _, params := range []map[string]string{
+			with("content", secret),
+			with("-content", "contentBase64", base64.StdEncoding.EncodeToString([]byte(secret))),
+			with("content", secret, "mode", secret),
+		} {
+			root := rooted(t, before...)
+			target := handler.Target("motd", New(), handler.NewMachine(contract.View(t, root), nil), root, params)
+			for _, o := range []drift.Options{{DryRun: true}, {}} {
+				said := fmt.Sprintf("%+v", drift.Ensure(ctx, target, o))
+				digest := strings.Fields(digest([]byte(secret)))[0]
+				for _, text := range []string{secret, params["contentBase64"], digest} {
+					if text != "" && strings.Contains(said, text) {
+						t.Errorf("%s: %q shows in %s", name, text, said)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestSensitive_isPrivate(t *testing.T) {
+	ctx := handler.WithSensitive(t.Context())
+	for name, mode := range map[string]string{"": "0600", "0640": "0640"} {
+		root := rooted(t, entry{path: "etc/motd", content: "hello\n", mode: 0o666})
+		params := with()
+		if name != "" {
+			params["mode"] = name
+		}
+		if r := observe(ctx, t, root, params); r.Settled() {
+			t.Errorf("mode %q: a public file is taken for a private one: %+v", name, r)
+		}
+		if changed, err := New().Ensure(ctx, root, params); !changed || err != nil {
+			t.Errorf("mode %q: got %v, %v", name, changed, err)
+		}
+		holds(t, root+"/etc/motd", "hello\n", mode)
+		if r := observe(ctx, t, root, params); !r.Settled() {
+			t.Errorf("mode %q: not private afterwards: %+v", name, r)
+		}
+	}
+}
