@@ -4,7 +4,8 @@
 // changes nothing and reads no secret.
 //
 // What is compared is the field table (fields), what the machine holds comes
-// from the readers (readers); a field more is a row in each.
+// from the readers (readers). A field more is a row in each, its rule in the
+// schema of api/appliance, and a folder of test/fixtures/diff.
 package appliance
 
 import (
