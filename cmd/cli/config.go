@@ -63,6 +63,9 @@ func (a *app) readConfig(ctx context.Context, cmd *cobra.Command, v *viper.Viper
 	if path == "" {
 		path, named = defaultConfig, false
 	}
+	if path == os.DevNull { // how one says "none"
+		return path, nil
+	}
 	data, err := readFile(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return path, nil

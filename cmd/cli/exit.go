@@ -35,6 +35,8 @@ type exitCode struct {
 	reserved bool
 }
 
+//go:generate go test . -run ^TestReference -update
+
 // exitCodes is the table, in order; docs/cli/exit-codes.md is made from it.
 func exitCodes() []exitCode {
 	return []exitCode{

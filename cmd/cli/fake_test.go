@@ -35,6 +35,7 @@ type bench struct {
 	settings any
 	env      plugin.Env
 	during   func() // called within a step
+	looking  func() // called within Observe
 }
 
 func newBench(t *testing.T) *bench {
@@ -243,6 +244,9 @@ type noteTarget struct {
 func (t *noteTarget) ID() string { return t.n.Name }
 
 func (t *noteTarget) Observe(context.Context) (declared, observed drift.State, err error) {
+	if t.b.looking != nil {
+		t.b.looking()
+	}
 	t.b.mu.Lock()
 	defer t.b.mu.Unlock()
 	if t.err != nil {

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// build compiles the main package in dir and returns the program's path.
+func build(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "keel")
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-buildvcs=false", "-o", program}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=", "GOPROXY=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build in %s: %v\n%s", dir, err, out)
+	}
+	return program
+}
+
+// run runs a program to its end.
+func run(t *testing.T, program string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), "KEEL_CONFIG=/dev/null")
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	_ = cmd.Run() // its error is in the state
+	if cmd.ProcessState == nil {
+		t.Fatalf("%s did not start", program)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+func TestKeel_isBuiltStaticAndStamped(t *testing.T) {
+	keel := build(t, ".", "-ldflags", "-X github.com/tlspu/keel/cmd/cli.version=v1.2.3 -X github.com/tlspu/keel/cmd/cli.commit=abc")
+	if code, out, errs := run(t, keel, "version"); code != 0 || !strings.HasPrefix(out, "keel v1.2.3\ncommit abc\ngo1.") || errs != "" {
+		t.Errorf("exit %d, out %q, err %q", code, out, errs)
+	}
+	if code, _, errs := run(t, keel, "diff", "--nonsense"); code != 1 || !strings.HasPrefix(errs, "Usage: keel diff ") {
+		t.Errorf("exit %d, err %q", code, errs)
+	}
+	spec := filepath.Join(t.TempDir(), "none.yaml")
+	if code, out, errs := run(t, keel, "diff", "--spec", spec); code != 0 || out != "" || errs != spec+": not found, nothing to do\n" {
+		t.Errorf("exit %d, out %q, err %q", code, out, errs)
+	}
+}
+
+// motd is the handler of a private build.
+const motd = `package motd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tlspu/keel/core/host"
+)
+
+type Handler struct{ run func(root string) host.Runner }
+
+func New(run func(root string) host.Runner) Handler { return Handler{run} }
+
+func (Handler) Name() string { return "motd" }
+
+func (Handler) Validate(params map[string]string) error {
+	if params["text"] == "" {
+		return errors.New("text: missing")
+	}
+	return nil
+}
+
+func (h Handler) Ensure(ctx context.Context, root string, params map[string]string) (bool, error) {
+	_, err := h.run(root).Run(ctx, host.Cmd{Argv: []string{"motd", params["text"]}})
+	return err == nil, err
+}
+`
+
+// TestKeel_privateBuild builds what the package comment tells, in a module of
+// its own, and runs it.
+func TestKeel_privateBuild(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("main.go", recipe(t))
+	write("motd/motd.go", motd)
+	top, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod := read(t, filepath.Join(top, "go.mod"))
+	mod = strings.Replace(mod, "module github.com/tlspu/keel\n", "module example.com/keel\n", 1)
+	mod = strings.Replace(mod, "=> ./api", "=> "+top+"/api", 1)
+	write("go.mod", mod+"\nrequire github.com/tlspu/keel v0.0.0\n\nreplace github.com/tlspu/keel => "+top+"\n")
+	write("go.sum", read(t, filepath.Join(top, "go.sum")))
+
+	keel := build(t, dir, "-mod=mod")
+	if code, out, errs := run(t, keel, "handlers"); code != 0 || !strings.Contains(out, "\nmotd ") {
+		t.Errorf("exit %d, out %q, err %q", code, out, errs)
+	}
+	if code, out, errs := run(t, keel, "explain", "motd"); code != 0 || out != "motd does not describe its parameters\n" {
+		t.Errorf("exit %d, out %q, err %q", code, out, errs)
+	}
+}
+
+// recipe is the program in the package comment of main.go.
+func recipe(t *testing.T) string {
+	t.Helper()
+	source := read(t, "main.go")
+	code := regexp.MustCompile(`(?m)^//\t(.*)$|^(//)$`).FindAllStringSubmatch(source, -1)
+	var b strings.Builder
+	for _, line := range code {
+		b.WriteString(line[1] + "\n")
+	}
+	return b.String()
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
