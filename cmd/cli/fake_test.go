@@ -101,14 +101,14 @@ func (b *bench) set() plugin.Set {
 			{Name: "Order", Validate: b.validate, Apply: b.hand},
 		},
 		Roles: []plugin.Role{
-			{Name: "note-agent", Summary: "Keep notes", Settings: func() any { return &agentSettings{Dir: "/notes", Every: time.Minute, Count: 3, Root: b.dir} }, Run: b.role},
-			{Name: "note apply", Summary: "Apply a note", Run: b.role},
-			{Name: "serve", Summary: "Serve notes", Settings: func() any { return &noteServer{Port: 1} }, Run: b.role},
+			{Name: "note-agent", Summary: "keep notes", Settings: func() any { return &agentSettings{Dir: "/notes", Every: time.Minute, Count: 3, Root: b.dir} }, Run: b.role},
+			{Name: "note apply", Summary: "apply a note", Run: b.role},
+			{Name: "serve", Summary: "serve notes", Settings: func() any { return &noteServer{Port: 1} }, Run: b.role},
 		},
 	})
 	backends.Register("sheets", plugin.Backend{
 		Name: "sheets", Summary: "sheets of paper",
-		Roles: []plugin.Role{{Name: "serve", Summary: "Serve sheets", Settings: func() any { return &sheetServer{} }, Run: b.role}},
+		Roles: []plugin.Role{{Name: "serve", Summary: "serve sheets", Settings: func() any { return &sheetServer{} }, Run: b.role}},
 	})
 	return plugin.Set{Backends: backends, Handlers: func(run func(string) host.Runner) *plugin.Registry[handler.Handler] {
 		r := plugin.NewRegistry[handler.Handler]("handler")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -63,7 +65,7 @@ func child(parent *cobra.Command, word string) *cobra.Command {
 // is chosen before flags are parsed, because flags are the chosen one's.
 func (a *app) roleCommand(name string, candidates []candidate) *cobra.Command {
 	chosen, err := a.choose(candidates)
-	cmd := &cobra.Command{Use: name, Short: chosen.role.Summary, DisableFlagsInUseLine: true}
+	cmd := &cobra.Command{Use: name, Short: sentence(chosen.role.Summary), DisableFlagsInUseLine: true}
 	logging := &logSettings{Format: "text", Level: "info"}
 	var settings any
 	if chosen.role.Settings != nil {
@@ -90,6 +92,12 @@ func (a *app) roleCommand(name string, candidates []candidate) *cobra.Command {
 		cmd.Flags().String("backend", candidates[0].backend, "kind of machine ("+strings.Join(backendNames(candidates), ", ")+")")
 	}
 	return cmd
+}
+
+// sentence gives a summary the capital of the other commands'.
+func sentence(summary string) string {
+	r, size := utf8.DecodeRuneInString(summary)
+	return string(unicode.ToUpper(r)) + summary[size:]
 }
 
 // choose finds the backend that --backend names, or the first.

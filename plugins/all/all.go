@@ -4,6 +4,7 @@ package all
 
 import (
 	"github.com/tlspu/keel/backends/appliance"
+	"github.com/tlspu/keel/backends/kubernetes/node"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
@@ -20,6 +21,11 @@ func backends() *plugin.Registry[plugin.Backend] {
 	r.Register("appliance", plugin.Backend{
 		Name: "appliance", Summary: "compare an appliance with its description",
 		Kinds: []plugin.Kind{appliance.Kind()},
+	})
+	r.Register("kubernetes", plugin.Backend{
+		Name: "kubernetes", Summary: "keep the hosts below the nodes of a cluster",
+		Kinds: []plugin.Kind{node.Kind()},
+		Roles: []plugin.Role{node.Role()},
 	})
 	return r
 }
