@@ -17,7 +17,7 @@ import (
 // is Main with a machine whose steps, or whose reading, take their time.
 func TestMain(m *testing.M) {
 	if kind := os.Getenv("KEEL_TEST_MACHINE"); kind != "" {
-		os.Exit(Main(context.Background(), slowBench(kind).set()))
+		os.Exit(Main(context.Background(), slowBench(kind).set())) //nolint:forbidigo // here it is the main of a program
 	}
 	os.Exit(m.Run())
 }
