@@ -19,9 +19,10 @@ const (
 
 // Runners decides once, for agents and command line alike, how commands reach a
 // root. Mode is auto, direct, chroot or nsenter; auto is direct for "/", nsenter
-// when PID 1 is visible and its root is the host root, else chroot. With direct
-// commands run on this machine, whatever the root is. The function it returns
-// decides in the same mode for other roots.
+// when PID 1 is visible and its root is the host root, else chroot. Direct and
+// nsenter are refused for a root that is not the one they reach: a command for
+// one machine must not run on another. The function it returns decides in the
+// same mode for other roots.
 //
 // An unknown mode is an error at once. A way that is not open here, such as
 // chroot without uid 0, is an error of each command and not of Runners: who
@@ -83,6 +84,9 @@ func (w reach) runner(root, mode string) Runner {
 	}
 	switch {
 	case mode == Direct:
+		if same, err := sameFolder(root, "/"); err != nil || !same {
+			return unreachable{fmt.Errorf("exec mode direct runs commands on this machine, and %s is not its root: use exec mode chroot or auto", root)}
+		}
 		return Exec{}
 	case mode == Nsenter && sharedErr != nil:
 		return unreachable{fmt.Errorf("exec mode nsenter cannot tell whether %s is the root of PID 1: %s: give the pod hostPID and privileged, or use exec mode chroot", root, sharedErr.Error())}

@@ -23,6 +23,10 @@ func TestReach_runner(t *testing.T) {
 	if err := os.Symlink(root, pid1); err != nil {
 		t.Fatal(err)
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink("/", link); err != nil {
+		t.Fatal(err)
+	}
 	privileged := reach{pid1: pid1, path: bin, isRoot: true}
 	user := reach{pid1: "/nowhere/root", path: bin}
 	alone := reach{pid1: "/nowhere/root", path: bin, isRoot: true}
@@ -43,7 +47,10 @@ func TestReach_runner(t *testing.T) {
 		{"auto where PID 1 is not seen", alone, root, Auto, []string{chroot, root}, ""},
 		{"the root is cleaned", alone, root + "/./x/..//", Auto, []string{chroot, root}, ""},
 		{"/ by another name", privileged, "//.", Auto, nil, ""},
-		{"direct", privileged, root, Direct, nil, ""},
+		{"direct", user, "/", Direct, nil, ""},
+		{"direct to / through a link", user, link, Direct, nil, ""},
+		{"direct to another machine", privileged, root, Direct, nil, "and " + root + " is not its root: use exec mode chroot"},
+		{"direct to nothing", privileged, "/nowhere", Direct, nil, "and /nowhere is not its root"},
 		{"chroot although PID 1 is seen", privileged, root, Chroot, []string{chroot, root}, ""},
 		{"chroot of /", privileged, "/", Chroot, []string{chroot, "/"}, ""},
 		{"nsenter", privileged, root, Nsenter, entering, ""},
