@@ -96,6 +96,13 @@ func (c *config) effective() *config {
 	return c.last
 }
 
+// faulty is a config that is kept although its file has a mistake.
+func (c *config) faulty(err error) *config {
+	bad := *c
+	bad.err, bad.last = err, c
+	return &bad
+}
+
 // fault is err with the document it is in.
 func (c *config) fault() error {
 	if c.err == nil {

@@ -174,9 +174,7 @@ func (f *folder) broken(name string, known *file, err error) (changed bool) {
 	for i, c := range known.configs {
 		if last := c.effective(); last != nil {
 			kept++
-			bad := *last
-			bad.err, bad.last = err, last
-			known.configs[i] = &bad
+			known.configs[i] = last.faulty(err)
 		}
 	}
 	f.log.Error("file cannot be read; what it held goes on being kept", "file", filepath.Join(f.dir, name), "err", err, "kept", kept)
@@ -192,10 +190,11 @@ func (f *folder) take(name string, known *file, data []byte) (changed bool) {
 	if err != nil {
 		return f.broken(name, known, err)
 	}
-	changed = known.err != nil || len(docs) != len(known.configs)
+	changed = known.err != nil
 	known.err = nil
 	configs := make([]*config, len(docs))
-	bad, names := false, map[string]bool{}
+	var mistake error
+	names := map[string]bool{}
 	for i, doc := range docs {
 		c := newConfig(f.source(name, i, len(docs)), doc, f.handlers)
 		c.last = f.before(known, c)
@@ -205,16 +204,19 @@ func (f *folder) take(name string, known *file, data []byte) (changed bool) {
 			changed, configs[i] = true, c
 			f.say(doc, c)
 		}
-		bad = bad || c.err != nil
+		if mistake == nil && c.err != nil {
+			mistake = fmt.Errorf("missing in a file with a mistake: %w", c.err)
+		}
 		names[c.name] = true
 	}
-	// A file with a mistake in it may be half of a file: what it no longer holds
-	// is not gone.
 	for _, c := range known.configs {
-		if last := c.effective(); bad && last != nil && !names[c.name] {
-			configs = append(configs, last)
+		if last := c.effective(); mistake != nil && last != nil && !names[c.name] {
+			// It may be half of a file: what it no longer holds is not gone.
+			changed = changed || text(c.err) != mistake.Error()
+			configs = append(configs, last.faulty(mistake))
 		}
 	}
+	changed = changed || len(configs) != len(known.configs)
 	known.configs = configs
 	return changed
 }

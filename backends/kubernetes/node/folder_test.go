@@ -249,7 +249,11 @@ func TestFolder_oneBadDocument(t *testing.T) {
 	f.write(t, "a.yaml", doc("a", "two")+strings.Replace(doc("b", "two"), "setting", "seting", 1))
 	f.poll(t)
 	const mistake = `spec.type: unknown handler "seting": use blind or setting`
-	f.want(t, map[string]string{"a": "two", "b": "one (" + mistake + ")", "c": "one"})
+	f.want(t, map[string]string{"a": "two", "b": "one (" + mistake + ")",
+		"c": "one (missing in a file with a mistake: " + mistake + ")"})
+	if f.poll(t) {
+		t.Error("changed although nobody wrote")
+	}
 	f.write(t, "a.yaml", doc("a", "two"))
 	f.poll(t)
 	f.want(t, map[string]string{"a": "two"})

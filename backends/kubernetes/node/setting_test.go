@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tlspu/keel/core/drift"
@@ -22,11 +23,15 @@ import (
 
 // setting is a handler for tests: a file with a value.
 type setting struct {
-	fail  *error // what Ensure ends with, after it changed something
-	calls *int
+	fail  *error        // what Ensure ends with, after it changed something
+	looks *atomic.Int64 // how often Observe was called
+	calls *atomic.Int64 // how often Ensure was
+	hold  *func()       // what Ensure does before it changes anything
 }
 
-func newSetting() setting { return setting{new(error), new(int)} }
+func newSetting() setting {
+	return setting{new(error), new(atomic.Int64), new(atomic.Int64), new(func())}
+}
 
 func (setting) Name() string { return "setting" }
 
@@ -38,7 +43,10 @@ func (setting) Validate(params map[string]string) error {
 }
 
 func (s setting) Ensure(ctx context.Context, root string, params map[string]string) (bool, error) {
-	*s.calls++
+	s.calls.Add(1)
+	if hold := *s.hold; hold != nil {
+		hold()
+	}
 	tree, err := host.OpenTree(root)
 	if err != nil {
 		return false, err
@@ -48,7 +56,8 @@ func (s setting) Ensure(ctx context.Context, root string, params map[string]stri
 	return changed, errors.Join(err, tree.Close(), *s.fail)
 }
 
-func (setting) Observe(_ context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
+func (s setting) Observe(_ context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
+	s.looks.Add(1)
 	path := drift.Path{"value"}
 	declared = drift.State{{Path: path, Value: params["value"]}}
 	data, err := m.Files.Read(params["path"], 1<<20)

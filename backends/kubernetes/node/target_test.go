@@ -174,12 +174,12 @@ func TestTarget_failedRestartIsRetriedAlone(t *testing.T) {
 		t.Fatalf("error %v", res.Err)
 	}
 	w.restarts(t, "daemon-reload", "restart a.service", "restart b.service")
-	calls := *w.handler.calls
+	calls := w.handler.calls.Load()
 	if res = w.ensure(t, settingDoc+services); res.Err != nil || !res.Changed {
 		t.Fatalf("changed %v, error %v", res.Changed, res.Err)
 	}
 	w.restarts(t, "restart b.service")
-	if *w.handler.calls != calls {
+	if w.handler.calls.Load() != calls {
 		t.Error("the handler was run for a restart that is pending")
 	}
 }
@@ -243,7 +243,7 @@ func TestTarget_refusedStepLeavesNoMark(t *testing.T) {
 	if res := w.ensure(t, settingDoc+services); res.Err == nil {
 		t.Fatal("no error")
 	}
-	if *w.handler.calls != 0 {
+	if w.handler.calls.Load() != 0 {
 		t.Error("the handler was run")
 	}
 	if _, open := w.record(t); open {
@@ -265,7 +265,7 @@ func TestTarget_brokenJournalRefuses(t *testing.T) {
 		if res.Err == nil || !strings.Contains(res.Err.Error(), journalDir+"/one.json: ") || !strings.Contains(res.Err.Error(), "remove it") {
 			t.Errorf("journal %q: error %v", content, res.Err)
 		}
-		if *w.handler.calls != 0 || len(w.systemd.log(t)) != 0 {
+		if w.handler.calls.Load() != 0 || len(w.systemd.log(t)) != 0 {
 			t.Errorf("journal %q: something was done", content)
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != content {

@@ -1,0 +1,106 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
+	"github.com/tlspu/keel/test/contract"
+)
+
+// TestTargets_contract holds every sort of target that comes from documents to
+// what the engine expects.
+func TestTargets_contract(t *testing.T) {
+	w := newWorld(t)
+	w.edit(t, "old")
+	journal := filepath.Join(w.env.Root, journalDir, "open.json")
+	if err := os.MkdirAll(filepath.Dir(journal), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(journal, []byte(`{"phase":"restarting","units":{"a.service":"1"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	contract.Target(t, contract.Targets{
+		New: func(t testing.TB, run host.Runner) []drift.Target {
+			env := w.env
+			env.Run = func(string) host.Runner { return run }
+			ts, err := targets(t.Context(), env, []plugin.Doc{
+				{Source: "one.yaml", Data: []byte(settingDoc + services)},
+				{Source: "open.yaml", Data: []byte(doc("open", "x"))},
+				{Source: "suspended.yaml", Data: []byte(strings.Replace(doc("suspended", "x"), "spec: {", "spec: {suspend: true, ", 1))},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := openMachine(env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return append(ts, leftover{m.restarts("gone", "open.json")})
+		},
+		Run:  w.systemd,
+		Root: w.env.Root,
+	})
+}
+
+func TestTargets_badDocumentsLetOthersGoOn(t *testing.T) {
+	w := newWorld(t)
+	docs := []plugin.Doc{
+		{Source: "a.yaml", Data: []byte(doc("a", "one"))},
+		{Source: "b.yaml", Data: []byte("kind: NodeConfig\n")},
+		{Source: "c.yaml", Data: []byte(strings.Replace(doc("c", "one"), "setting", "seting", 1))},
+		{Source: "d.yaml", Data: []byte(strings.Replace(doc("d", "one"), "/etc/d", "/etc/a", 1))},
+		{Source: "e1.yaml", Data: []byte(doc("e", "one"))},
+		{Source: "e2.yaml", Data: []byte(doc("e", "two"))},
+	}
+	ts, err := targets(t.Context(), w.env, docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []struct{ id, err string }{
+		{"a", ""},
+		{"b.yaml", "line 1: apiVersion: is missing\nline 1: metadata: is missing\nline 1: spec: is missing"},
+		{"c", `c.yaml: spec.type: unknown handler "seting": use blind or setting`},
+		{"d", "path:/etc/a belongs to the older NodeConfig a (a.yaml): remove it from one of them"},
+		{"e1.yaml", "metadata.name: e is the name in e2.yaml too, so none of them is kept: rename or remove one"},
+		{"e2.yaml", "metadata.name: e is the name in e1.yaml too, so none of them is kept: rename or remove one"},
+	}
+	for i, target := range ts {
+		res := drift.Ensure(t.Context(), target.(drift.Planner), drift.Options{})
+		if res.Target != want[i].id || text(res.Err) != want[i].err {
+			t.Errorf("%s: target %q, error %q, want %q, %q", docs[i].Source, res.Target, text(res.Err), want[i].id, want[i].err)
+		}
+	}
+	if entries, err := os.ReadDir(filepath.Join(w.env.Root, "etc")); err != nil || len(entries) != 1 {
+		t.Errorf("the machine holds %v, %v; want a alone", entries, err)
+	}
+}
+
+func TestValidate_judgesEachDocument(t *testing.T) {
+	w := newWorld(t)
+	errs := validate(t.Context(), w.env, []plugin.Doc{
+		{Source: "a.yaml", Data: []byte(doc("a", "one"))},
+		{Source: "b.yaml", Data: []byte(strings.Replace(doc("b", "one"), "setting", "seting", 1))},
+		{Source: "c.yaml", Data: []byte(strings.Replace(doc("c", "one"), "path: /", "path: ", 1) + "---\n" + doc("d", "one"))},
+		{Source: "e.yaml", Data: []byte(doc("a", "one"))},
+		{Source: "f.yaml", Data: []byte(strings.Replace(doc("f", "one"), "spec: {", "spec: {services: [a b], ", 1))},
+	})
+	for i, want := range []string{
+		"metadata.name: a is the name in e.yaml too, so none of them is kept: rename or remove one",
+		`spec.type: unknown handler "seting": use blind or setting`,
+		"holds more than one document",
+		"metadata.name: a is the name in a.yaml too, so none of them is kept: rename or remove one",
+		`line 5: spec.services[0]: "a b" is no name of a unit: use letters, digits and @ . _ : \ and, but not first, -`,
+	} {
+		if got := text(errs[i]); got != want {
+			t.Errorf("document %d: %q, want %q", i, got, want)
+		}
+	}
+	if entries, err := os.ReadDir(w.env.Root); err != nil || len(entries) != 0 {
+		t.Errorf("the machine holds %v, %v", entries, err)
+	}
+}

@@ -1,0 +1,75 @@
+package node
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
+	"github.com/tlspu/keel/test/contract"
+)
+
+// Killed before or after any step, no restart is lost, and none is made that a
+// death does not make necessary: the one step whose death may cost a restart is
+// the restarts themselves.
+func TestTarget_killedAtEveryStep(t *testing.T) {
+	t.Run("a first change", func(t *testing.T) { killed(t, "") })
+	t.Run("a change while a restart is pending", func(t *testing.T) {
+		killed(t, `{"phase":"restarting","units":{"b.service":"00000000000000000000000000000001"}}`)
+	})
+	t.Run("a change that may have been made", func(t *testing.T) { killed(t, `{"phase":"ensuring","units":{"b.service":""}}`) })
+}
+
+func killed(t *testing.T, journal string) {
+	contract.Crash(t, contract.Crashes{
+		Setup: func(t testing.TB, dir string) {
+			s := &systemd{file: filepath.Join(dir, "systemd.json")}
+			s.change(t, func(u *units) {
+				u.Units = map[string]*unit{"a.service": {Starts: 1, Active: "active"}, "b.service": {Starts: 1, Active: "active"}}
+			})
+			folder := filepath.Join(dir, "root", journalDir)
+			if err := os.MkdirAll(folder, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if journal == "" {
+				return
+			}
+			if err := os.WriteFile(filepath.Join(folder, "one.json"), []byte(journal), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Visit: func(ctx context.Context, dir string, hook drift.Hook) drift.Result {
+			s := &systemd{file: filepath.Join(dir, "systemd.json")}
+			env := plugin.Env{Root: filepath.Join(dir, "root"), Run: func(string) host.Runner { return s }, Handlers: handlers(newSetting())}
+			m, err := openMachine(env)
+			if err != nil {
+				return drift.Result{Err: err}
+			}
+			c := read(env, []plugin.Doc{{Source: "one.yaml", Data: []byte(settingDoc + services)}})[0]
+			return drift.Ensure(ctx, m.target("one", c, nil), drift.Options{Hook: hook, Lock: func(ctx context.Context) (func(), error) {
+				return m.tree.Lock(ctx, "test")
+			}})
+		},
+		Check: func(t testing.TB, dir string) {
+			root := filepath.Join(dir, "root")
+			if got, err := os.ReadFile(filepath.Join(root, "etc/one")); err != nil || string(got) != "new" {
+				t.Errorf("content %q, %v", got, err)
+			}
+			if journals, err := os.ReadDir(filepath.Join(root, journalDir)); err != nil || len(journals) != 0 {
+				t.Errorf("journals %v, %v", journals, err)
+			}
+			s := &systemd{file: filepath.Join(dir, "systemd.json")}
+			log := s.log(t)
+			restarts := slices.DeleteFunc(log, func(c string) bool { return c == "daemon-reload" })
+			if diff := cmp.Diff([]string{"restart a.service", "restart b.service"}, restarts); diff != "" {
+				t.Errorf("restarts (-want +got):\n%s", diff)
+			}
+		},
+	})
+}
