@@ -170,7 +170,7 @@ func TestCompare_withheldValuesAreNotHeld(t *testing.T) {
 func TestCompare_withheldThoughItWasRead(t *testing.T) {
 	url := drift.Path{"monitor", "notify", "ntfy", "url"}
 	fqdn := drift.Path{"instance", "fqdn"}
-	got := full((&target{}).Compare(
+	got := full(drift.Compare(
 		drift.State{{Path: url, Value: drift.Skip{Reason: channels, Withhold: true}}, {Path: fqdn, Value: "blog.example.org"}},
 		drift.State{{Path: url, Value: "https://hunter2/"}, {Path: fqdn, Value: "a.example.org"}, {Path: fqdn, Value: "b.example.org"}},
 	), "/")

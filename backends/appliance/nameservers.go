@@ -33,7 +33,7 @@ func readNameservers(_ context.Context, m machine) drift.State {
 	if len(found.servers) > 0 {
 		value = texts(found.servers)
 	}
-	return noted(drift.Leaf{Path: at, Value: value}, found.note)
+	return drift.State{{Path: at, Value: value, Note: found.note}}
 }
 
 // nameservers are the servers found, and what to know before changing them.

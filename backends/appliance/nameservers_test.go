@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/tlspu/keel/core/drift"
 )
 
 func TestReadNameservers(t *testing.T) {
@@ -82,8 +80,7 @@ func TestReadNameservers(t *testing.T) {
 			if got := said(root, s); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
-			_, notes := withoutNotes(s)
-			if got := strings.ReplaceAll(notes[key(drift.Path{"network", "nameservers"})], root, "ROOT"); got != tt.note {
+			if got := strings.ReplaceAll(s[0].Note, root, "ROOT"); got != tt.note {
 				t.Errorf("got note  %s\nwant note %s", got, tt.note)
 			}
 		})

@@ -43,7 +43,7 @@ func targets(spec *apispec.Spec, m machine) []drift.Target {
 func declare(to drift.State, leaf apispec.Leaf) drift.State {
 	row, path := ruling(leaf.Path), drift.Path(leaf.Path)
 	if row.skip == "" {
-		return append(to, drift.Leaf{Path: path, Value: drift.Canon(leaf.Value)})
+		return append(to, formed(drift.Leaf{Path: path, Value: leaf.Value}))
 	}
 	skip := drift.Skip{Reason: row.skip, Withhold: row.withhold}
 	if row.whole {
@@ -61,8 +61,9 @@ func declare(to drift.State, leaf apispec.Leaf) drift.State {
 // ID is the name of the section.
 func (t *target) ID() string { return t.section }
 
-// Observe returns both sides as the spec and the machine hold them; Compare
-// brings them to one form. The error is for a root that cannot be opened.
+// Observe returns both sides in the forms that the field table names, and shown
+// as the spec and the machine hold them: spelling is no drift, and nothing is
+// shown that neither side says. The error is for a root that cannot be opened.
 func (t *target) Observe(ctx context.Context) (declared, observed drift.State, err error) {
 	var mine []reader
 	for _, r := range readers() {
@@ -87,9 +88,23 @@ func (t *target) Observe(ctx context.Context) (declared, observed drift.State, e
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		observed = append(observed, r.read(ctx, m)...)
+		for _, leaf := range r.read(ctx, m) {
+			observed = append(observed, formed(leaf))
+		}
 	}
 	return t.declared, observed, nil
+}
+
+// formed is a leaf brought to its comparable form, shown as it is held.
+func formed(leaf drift.Leaf) drift.Leaf {
+	form := ruling(leaf.Path).form
+	if form == nil {
+		form = text
+	}
+	leaf.Value = drift.Canon(leaf.Value)
+	leaf.Shown = leaf.Value
+	leaf.Value = form(leaf.Value)
+	return leaf
 }
 
 // noMachine is the problem of a root that holds no /etc: a mount that is

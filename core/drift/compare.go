@@ -62,7 +62,7 @@ func Compare(declared, observed State) Report {
 			continue
 		}
 		known[key] = true // an undeclared leaf is listed once
-		if f, ok := undeclared(leaf.Path, seen[key]); ok {
+		if f, ok := undeclared(seen[key]); ok {
 			report = append(report, f)
 		}
 	}
@@ -70,14 +70,15 @@ func Compare(declared, observed State) Report {
 }
 
 // judge gives the verdict on one declared leaf.
-func judge(leaf Leaf, seen map[string]any) Finding {
-	f := Finding{Path: leaf.Path, Declared: Canon(leaf.Value)}
-	observed, ok := seen[leaf.Path.key()]
-	switch declared := f.Declared.(type) {
+func judge(leaf Leaf, seen map[string]Leaf) Finding {
+	f := Finding{Path: leaf.Path, Declared: leaf.shown()}
+	answer, ok := seen[leaf.Path.key()]
+	value := Canon(leaf.Value)
+	switch declared := value.(type) {
 	case Skip:
 		f.Verdict, f.Reason, f.Declared = NotCompared, declared.Reason, Canon(declared.Value)
-		if _, unknown := observed.(Unknown); !unknown {
-			f.Observed = observed
+		if _, unknown := answer.Value.(Unknown); !unknown {
+			f.Observed = answer.shown()
 		}
 		if declared.Withhold {
 			f.Declared, f.Observed = nil, nil
@@ -88,18 +89,20 @@ func judge(leaf Leaf, seen map[string]any) Finding {
 		return f.unknown(declared.Reason)
 	}
 	if !ok {
-		observed = above(leaf.Path, seen)
+		answer.Value = above(leaf.Path, seen)
 	}
-	switch observed := observed.(type) {
+	switch observed := answer.Value.(type) {
 	case Unknown:
 		return f.unknown(observed.Reason)
 	case Skip:
 		return f.unknown("its reader does not answer: " + observed.Reason)
 	}
-	f.Verdict, f.Observed = Drift, observed
-	if equal(f.Declared, observed) {
+	f.Observed = answer.shown()
+	if equal(value, answer.Value) {
 		f.Verdict = Same
+		return f
 	}
+	f.Verdict, f.Note = Drift, answer.Note
 	return f
 }
 
@@ -109,9 +112,9 @@ func (f Finding) unknown(reason string) Finding {
 }
 
 // above finds the Unknown at the longest prefix of p, or says that there is none.
-func above(p Path, seen map[string]any) Unknown {
+func above(p Path, seen map[string]Leaf) Unknown {
 	for n := len(p) - 1; n >= 0; n-- {
-		if u, ok := seen[p[:n].key()].(Unknown); ok {
+		if u, ok := seen[p[:n].key()].Value.(Unknown); ok {
 			return u
 		}
 	}
@@ -119,9 +122,9 @@ func above(p Path, seen map[string]any) Unknown {
 }
 
 // undeclared gives the finding for an observed leaf that nobody declared.
-func undeclared(p Path, observed any) (f Finding, ok bool) {
-	f = Finding{Path: p, Verdict: NotDeclared, Observed: observed}
-	switch observed := observed.(type) {
+func undeclared(leaf Leaf) (f Finding, ok bool) {
+	f = Finding{Path: leaf.Path, Verdict: NotDeclared, Observed: leaf.shown()}
+	switch observed := leaf.Value.(type) {
 	case nil, Unknown:
 		return f, false
 	case Skip:
@@ -142,32 +145,35 @@ func covered(prefixes []Path, p Path) bool {
 	return false
 }
 
-// index maps each observed path to its value. A value beats an Unknown for the
-// same path, the reasons of several Unknowns are joined, and two different
-// values are an Unknown: a reader that contradicts itself has not answered.
-func index(observed State) map[string]any {
-	var contradiction any = Unknown{Bug, "observed twice, with different values"}
-	seen := make(map[string]any, len(observed))
+// index maps each observed path to its leaf, in canonical form. A value beats
+// an Unknown for the same path, the reasons of several Unknowns are joined, and
+// two different values are an Unknown: a reader that contradicts itself has not
+// answered.
+func index(observed State) map[string]Leaf {
+	contradiction := Unknown{Bug, "observed twice, with different values"}
+	seen := make(map[string]Leaf, len(observed))
 	for _, leaf := range observed {
-		key, value := leaf.Path.key(), Canon(leaf.Value)
+		leaf.Value = Canon(leaf.Value)
+		key := leaf.Path.key()
 		before, again := seen[key]
 		if !again {
-			seen[key] = value
+			seen[key] = leaf
 			continue
 		}
-		was, wasUnknown := before.(Unknown)
-		is, isUnknown := value.(Unknown)
+		was, wasUnknown := before.Value.(Unknown)
+		is, isUnknown := leaf.Value.(Unknown)
 		switch {
-		case equal(before, contradiction): // a third value settles nothing
+		case wasUnknown && was == contradiction: // a third value settles nothing
 		case wasUnknown && isUnknown:
 			if is.Reason != was.Reason {
-				seen[key] = Unknown{was.Kind, was.Reason + "; " + is.Reason}
+				before.Value = Unknown{was.Kind, was.Reason + "; " + is.Reason}
+				seen[key] = before
 			}
 		case wasUnknown:
-			seen[key] = value
-		case isUnknown, equal(before, value):
+			seen[key] = leaf
+		case isUnknown, equal(before.Value, leaf.Value):
 		default:
-			seen[key] = contradiction
+			seen[key] = Leaf{Path: leaf.Path, Value: contradiction}
 		}
 	}
 	return seen

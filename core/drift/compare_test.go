@@ -22,7 +22,7 @@ func list(r Report) string {
 	return b.String()
 }
 
-func at(path string, v any) Leaf { return Leaf{Path(strings.Split(path, "/")), v} }
+func at(path string, v any) Leaf { return Leaf{Path: strings.Split(path, "/"), Value: v} }
 
 func TestCompare(t *testing.T) {
 	tests := []struct {
@@ -38,7 +38,7 @@ func TestCompare(t *testing.T) {
 		{
 			"the longest prefix answers",
 			State{at("a/b/c", "x"), at("a/d", "y"), at("e", "z")},
-			State{{nil, Unknown{Absent, "no machine"}}, at("a", Unknown{Permission, "root only"}), at("a/b", Unknown{Malformed, "line 3"})},
+			State{{Value: Unknown{Absent, "no machine"}}, at("a", Unknown{Permission, "root only"}), at("a/b", Unknown{Malformed, "line 3"})},
 			"a.b.c: unknown x/nothing (line 3)\na.d: unknown y/nothing (root only)\ne: unknown z/nothing (no machine)\n",
 		},
 		{
@@ -100,6 +100,12 @@ func TestCompare(t *testing.T) {
 			"a: unknown (a value of type map[string]int cannot be compared)\n",
 		},
 		{"secrets", State{at("a", NewSecret([]byte("1"))), at("b", NewSecret([]byte("1")))}, State{at("a", NewSecret([]byte("1"))), at("b", NewSecret([]byte("2")))}, "a: same (withheld)/(withheld)\nb: drift (withheld)/(withheld)\n"},
+		{
+			"compared in one form, shown as each side spells it",
+			State{{Path: Path{"a"}, Value: "2001:db8::1", Shown: "2001:DB8::1"}, {Path: Path{"b"}, Value: "x", Shown: "X"}},
+			State{{Path: Path{"a"}, Value: "2001:db8::1", Shown: "2001:db8:0::1"}, {Path: Path{"b"}, Value: "y", Shown: "Y"}, {Path: Path{"c"}, Value: "z", Shown: "Z"}},
+			"a: same 2001:DB8::1/2001:db8:0::1\nb: drift X/Y\nc: not declared nothing/Z\n",
+		},
 		{"types are not mixed", State{at("a", "1"), at("b", 2)}, State{at("a", 1), at("b", 2.0)}, "a: drift 1/1\nb: drift 2/2\n"},
 		{"a list is no string", State{at("a", []string{"x"}), at("b", "x")}, State{at("a", "x"), at("b", []string{"x"})}, "a: drift x/x\nb: drift x/x\n"},
 	}
@@ -131,9 +137,20 @@ func TestCompare_withoutAnswerNeverSameNorDrift(t *testing.T) {
 func BenchmarkCompare(b *testing.B) {
 	var s State
 	for i := range 1000 {
-		s = append(s, Leaf{Path{"section", fmt.Sprint(i)}, fmt.Sprint(i)})
+		s = append(s, Leaf{Path: Path{"section", fmt.Sprint(i)}, Value: fmt.Sprint(i)})
 	}
 	for b.Loop() {
 		Compare(s, s)
+	}
+}
+
+func TestCompare_onlyDriftIsNoted(t *testing.T) {
+	observed := State{{Path: Path{"a"}, Value: "x", Note: "destroys"}, {Path: Path{"b"}, Value: "y", Note: "destroys"}, {Path: Path{"c"}, Value: "z", Note: "destroys"}}
+	var got []string
+	for _, f := range Compare(State{at("a", "x"), at("b", "x")}, observed) {
+		got = append(got, f.Path.String()+"="+f.Note)
+	}
+	if want := "a= b=destroys c="; strings.Join(got, " ") != want {
+		t.Errorf("notes %q, want %q", got, want)
 	}
 }

@@ -30,10 +30,10 @@ func (s *shelf) Observe(context.Context) (declared, observed State, err error) {
 	}
 	for _, k := range []string{"a", "b", "c"} {
 		if v, ok := s.want[k]; ok {
-			declared = append(declared, Leaf{Path{k}, v})
+			declared = append(declared, Leaf{Path: Path{k}, Value: v})
 		}
 		if v, ok := s.have[k]; ok {
-			observed = append(observed, Leaf{Path{k}, v})
+			observed = append(observed, Leaf{Path: Path{k}, Value: v})
 		}
 	}
 	return declared, observed, nil
@@ -312,7 +312,7 @@ func (s slow) Observe(context.Context) (declared, observed State, err error) {
 		s.gate.Done()
 		s.gate.Wait()
 	}
-	return State{{Path{s.id}, s.id}}, State{{Path{s.id}, s.id}}, nil
+	return State{{Path: Path{s.id}, Value: s.id}}, State{{Path: Path{s.id}, Value: s.id}}, nil
 }
 
 func TestCheckAll_keepsOrderAndBound(t *testing.T) {

@@ -41,6 +41,20 @@ func (p Path) key() string {
 type Leaf struct {
 	Path  Path
 	Value any
+	// Shown is what people see where it is not Value: "2001:DB8::1" as the spec
+	// spells it, while Value is the form in which both sides are compared.
+	Shown any
+	// Note warns, on an observed leaf, where mending its drift could destroy. A
+	// leaf that drifted carries it into its Finding.
+	Note string
+}
+
+// shown is the value that people see.
+func (l Leaf) shown() any {
+	if l.Shown != nil {
+		return Canon(l.Shown)
+	}
+	return Canon(l.Value)
 }
 
 // State is one side of a comparison, in its own order: the order of the spec

@@ -122,7 +122,7 @@ func TestText(t *testing.T) {
 func TestSecret_isNeverShown(t *testing.T) {
 	const value = "hunter2"
 	s := NewSecret([]byte(value))
-	leaf := Leaf{Path{"password"}, s}
+	leaf := Leaf{Path: Path{"password"}, Value: s, Shown: s}
 	var out strings.Builder
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%T"} {
 		fmt.Fprintf(&out, verb+" "+verb+" "+verb+"\n", s, &s, leaf)
