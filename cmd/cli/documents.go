@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/tlspu/keel/core/plugin"
 )
@@ -81,22 +85,34 @@ func (a *app) openFolder(ctx context.Context, name string) ([]document, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("%s: no documents (no *.yaml, *.yml or *.json)", name)
 	}
-	var docs []document
-	for _, file := range files {
-		data, err := readEntry(ctx, file)
+	found := make([][]document, len(files))
+	sideBySide(len(files), func(i int) {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return
 		}
-		var found []document
+		data, err := readEntry(ctx, files[i])
 		if err == nil {
-			found, err = split(file, data)
+			found[i], err = split(files[i], data)
 		}
 		if err != nil {
-			found = []document{unreadable(file, err)}
+			found[i] = []document{unreadable(files[i], err)}
 		}
-		docs = append(docs, found...)
+	})
+	return slices.Concat(found...), ctx.Err()
+}
+
+// sideBySide calls f for 0 to n-1, on as many processors as there are.
+func sideBySide(n int, f func(i int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
 	}
-	return docs, nil
+	wg.Wait()
 }
 
 // unreadable is the entry for a source that gives no document.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,9 @@ const maxFile = 16 << 20
 // stdin is how standard input is called in messages.
 const stdin = "stdin"
 
-// readFile reads a regular file, or a pipe such as a shell's <(command). It
-// ends when ctx does, and refuses devices, folders and what is larger than
-// maxFile.
+// readFile reads a regular file, or a pipe such as a shell's <(command), for
+// which it waits until ctx ends. It refuses devices, folders and what is larger
+// than maxFile.
 func readFile(ctx context.Context, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -35,30 +36,36 @@ func readFile(ctx context.Context, path string) ([]byte, error) {
 	if info.Size() > maxFile {
 		return nil, tooLarge(path)
 	}
-	return await(ctx, func() ([]byte, error) {
+	read := func() ([]byte, error) {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, pathError(path, err)
 		}
 		defer f.Close() //nolint:errcheck // nothing was written
-		return readAll(f, path)
-	})
+		return readAll(f, path, info.Size())
+	}
+	if info.Mode().IsRegular() {
+		return read()
+	}
+	return await(ctx, read)
 }
 
 // readStdin reads standard input to its end, or until ctx ends.
 func (a *app) readStdin(ctx context.Context) ([]byte, error) {
-	return await(ctx, func() ([]byte, error) { return readAll(a.in, stdin) })
+	return await(ctx, func() ([]byte, error) { return readAll(a.in, stdin, 0) })
 }
 
-func readAll(r io.Reader, name string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	if err != nil {
+// readAll reads r to its end. size is how much there seems to be.
+func readAll(r io.Reader, name string, size int64) ([]byte, error) {
+	var buf bytes.Buffer
+	buf.Grow(int(min(max(size, 0), maxFile)) + bytes.MinRead)
+	if _, err := buf.ReadFrom(io.LimitReader(r, maxFile+1)); err != nil {
 		return nil, pathError(name, err)
 	}
-	if len(data) > maxFile {
+	if buf.Len() > maxFile {
 		return nil, tooLarge(name)
 	}
-	return data, nil
+	return buf.Bytes(), nil
 }
 
 // await runs f, which may wait for somebody else for ever, and leaves it behind

@@ -4,6 +4,7 @@ package all
 
 import (
 	"github.com/tlspu/keel/backends/appliance"
+	"github.com/tlspu/keel/backends/jail"
 	"github.com/tlspu/keel/backends/kubernetes/node"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
@@ -21,6 +22,10 @@ func backends() *plugin.Registry[plugin.Backend] {
 	r.Register("appliance", plugin.Backend{
 		Name: "appliance", Summary: "compare an appliance with its description",
 		Kinds: []plugin.Kind{appliance.Kind()},
+	})
+	r.Register("jail", plugin.Backend{
+		Name: "jail", Summary: "keep jails; this version only judges their documents",
+		Kinds: []plugin.Kind{jail.Kind()},
 	})
 	r.Register("kubernetes", plugin.Backend{
 		Name: "kubernetes", Summary: "keep the hosts below the nodes of a cluster",
