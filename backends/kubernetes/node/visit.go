@@ -65,8 +65,11 @@ func withMistake(c *config, err error) error {
 }
 
 // log says what a visit did. An error is said again only when it changed, for the
-// status repeats it.
+// status repeats it. A single pass prints lines instead.
 func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
+	if a.settings.Once {
+		return
+	}
 	log := a.env.Log.With("target", res.Target, "changed", res.Changed, "took", took)
 	said := oneLine(res.Err)
 	switch {
