@@ -1,7 +1,6 @@
 package jail_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,8 +28,7 @@ type bench struct {
 	machine *memory.Machine
 	dir     string // of the records
 	visit   drift.Options
-	count   *counter // nil: the machine's own jails
-	lie     bool     // that datasets were destroyed
+	wrap    func(*jail.Driver) // nil: the machine's own driver
 	now     time.Time
 	keeper  *jail.Keeper
 	results map[string]drift.Result // of the last pass, by target
@@ -54,11 +52,8 @@ func (b *bench) start() {
 
 func (b *bench) options() jail.Options {
 	driver := b.machine.Driver()
-	if b.count != nil {
-		driver.Jails = b.count
-	}
-	if b.lie {
-		driver.Datasets = liar{driver.Datasets}
+	if b.wrap != nil {
+		b.wrap(&driver)
 	}
 	return jail.Options{
 		Driver: driver, Store: b.store(), Pool: pool, Visit: b.visit,
@@ -213,19 +208,3 @@ func (b *bench) mendStore() {
 	b.do(os.RemoveAll(file))
 	b.do(os.Rename(file+".away", file))
 }
-
-// counter counts whole listings.
-type counter struct {
-	jail.Jails
-	lists int
-}
-
-func (c *counter) List(ctx context.Context) (map[string]jail.Running, error) {
-	c.lists++
-	return c.Jails.List(ctx)
-}
-
-// liar says that it destroyed what it did not.
-type liar struct{ jail.Datasets }
-
-func (liar) Destroy(context.Context, string) error { return nil }

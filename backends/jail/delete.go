@@ -46,6 +46,7 @@ func (p *plan) delete() {
 
 // unrecord removes the record once a look shows that nothing is left.
 func (p *plan) unrecord(ctx context.Context) error {
+	p.t.host.forget()
 	declared, observed, err := p.t.Observe(ctx)
 	if err != nil {
 		return err

@@ -110,7 +110,7 @@ func TestDelete_recordGoesLast(t *testing.T) {
 	b := newBench(t)
 	b.up("web", nil)
 	b.do(b.keeper.RecordDelete(t.Context(), "web"))
-	b.lie = true
+	b.wrap = func(d *jail.Driver) { d.Datasets = liar{d.Datasets} }
 	b.start()
 	b.pass(0)
 	b.fails("web", "dataset is still there: tank/keel/jails/web")

@@ -76,6 +76,7 @@ func TestApply_ordinals(t *testing.T) {
 	b.do(b.keeper.RecordDelete(t.Context(), "b"))
 	b.pass(time.Minute)
 	b.ok("b")
+	b.pass(time.Minute)
 	b.up("d", at("10.0.60.14/24"))
 	for name, want := range map[string]string{"a": "1", "c": "3", "d": "4"} {
 		if text := b.read(name + ".yaml"); !strings.Contains(text, "epair_ordinal: "+want+"\n") {

@@ -108,7 +108,6 @@ type action func(context.Context) error
 // do adds a step. Whatever it does, the next look asks anew.
 func (p *plan) do(field, text string, writes []drift.Path, do, undo action) {
 	step := drift.Step{Field: field, Text: text, Writes: writes, Do: func(ctx context.Context) (bool, error) {
-		p.t.host.forget()
 		defer p.t.host.forget()
 		err := do(ctx)
 		// Facilities promise that these made nothing; any other error may have.

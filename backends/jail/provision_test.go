@@ -78,7 +78,7 @@ func TestProvision_failedStepLeavesNothingButVolumes(t *testing.T) {
 
 			b.machine.Fail(tt.op, tt.object, nil)
 			b.pass(500 * time.Millisecond)
-			b.fails("web", "after a pause")
+			b.fails("web", "web is made again after a pause, the last try failed: ")
 			b.pass(500 * time.Millisecond)
 			b.ok("web")
 			b.running("web", true)
@@ -112,6 +112,54 @@ func TestProvision_doesNotTakeWhatIsOthers(t *testing.T) {
 		b.equal("host", b.contents(), before)
 		b.equal("records", b.records(), []string{"web.yaml"})
 	})
+}
+
+func TestProvision_takesBackWhatAFailedStepLeft(t *testing.T) {
+	b := newBench(t)
+	b.wrap = func(d *jail.Driver) { d.Network = halfway{d.Network} }
+	b.start()
+	b.do(b.keeper.Record(t.Context(), spec("web", nil)))
+	b.pass(0)
+	b.fails("web", "broken at the end")
+	b.equal("host", b.contents(), []string{"dataset tank/keel/volumes/web-data quota=8589934592"})
+}
+
+func TestProvision_doesNotTakeBackWhatARivalMade(t *testing.T) {
+	b := newBench(t)
+	b.do(b.machine.AddImage("tank/other"))
+	b.wrap = func(d *jail.Driver) { d.Jails = rival{d.Jails, "/tank/other"} }
+	b.start()
+	b.do(b.keeper.Record(t.Context(), spec("web", nil)))
+	b.pass(0)
+	b.fails("web", "create keel-web: exists already")
+	b.equal("host", b.contents(), []string{"dataset tank/other quota=0", "jail keel-web alive=false"})
+}
+
+func TestProvision_doesNotTakeAnothersLinkOrMountPoint(t *testing.T) {
+	b := newBench(t)
+	b.up("first", at("10.0.60.7/24"))
+	b.do(b.keeper.RecordDelete(t.Context(), "first"))
+	b.machine.Fail("detach", "epair1", errors.New("broken"))
+	b.pass(0) // its link stays, and its record is lost
+	b.do(b.store().Remove("first"))
+	b.start()
+	d := b.machine.Driver()
+	b.do(b.keeper.Record(t.Context(), spec("web", nil)))
+	b.pass(0)
+	b.fails("web", "attach epair1: exists already")
+	b.do(b.keeper.RecordDelete(t.Context(), "web"))
+	b.pass(0)
+	b.ok("web")
+	if !b.has("link epair1 of keel-first on keel0 address=10.0.60.7/24") {
+		t.Error(b.contents())
+	}
+
+	b.up("other", func(s *apijail.Spec) { s.Network.Address = "10.0.60.8/24" })
+	b.do(b.machine.MarkExited("keel-other", 1))
+	b.do(d.Mounts.Unmount(t.Context(), "/tank/keel/jails/other/var/db"))
+	b.do(d.Mounts.Mount(t.Context(), "/tank/keel/volumes/first-data", "/tank/keel/jails/other", "/var/db"))
+	b.pass(5 * time.Second)
+	b.fails("other", "mount /tank/keel/jails/other/var/db: exists already")
 }
 
 func TestProvision_afterRebootKeepsTheRoot(t *testing.T) {
@@ -196,7 +244,7 @@ func TestVisit_asksOnceAPass(t *testing.T) {
 	}
 	b.pass(0)
 	counted := &counter{Jails: b.machine.Driver().Jails}
-	b.count = counted
+	b.wrap = func(d *jail.Driver) { d.Jails = counted }
 	b.start()
 	b.pass(5 * time.Second)
 	b.ok("c")
