@@ -197,3 +197,22 @@ func TestTarget_keepsTheContract(t *testing.T) {
 		})
 	}
 }
+
+// TestTarget_calledOffIsNoAnswer: what was not answered because a visit was
+// called off is asked again, and not unknown to the next one.
+func TestTarget_calledOffIsNoAnswer(t *testing.T) {
+	b := newBench(t)
+	b.up("web", nil)
+	b.wrap = func(d *jail.Driver) { d.Jails = patient{d.Jails} }
+	b.start()
+	list, err := b.keeper.Targets(t.Context())
+	b.do(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := list[0].Observe(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("called off: %v", err)
+	}
+	if res := drift.Check(t.Context(), list[0]); res.Err != nil || !res.Before.Settled() {
+		t.Errorf("afterwards: %+v", res)
+	}
+}

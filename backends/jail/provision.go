@@ -60,7 +60,7 @@ func (p *plan) bringUp(undo bool) {
 		}
 		return nil
 	}
-	p.volumes()
+	p.volumes(back)
 	link := linkOf(&t.rec)
 	if bridge := p.observed("network", "bridge"); bridge != nil && bridge != "" && bridge != link.Bridge {
 		p.try(up, fmt.Sprintf("detach %s from %v", p.host, bridge), nil,
@@ -98,7 +98,7 @@ func (p *plan) provisioned(started *bool) {
 }
 
 // volumes makes and mounts what is missing, in the order of the spec.
-func (p *plan) volumes() {
+func (p *plan) volumes(back func(action) action) {
 	d, t := p.t.host.driver, p.t
 	for _, v := range p.spec.Volumes {
 		dataset, size := volumeDataset(t.pool, v.Name), "size"
@@ -109,7 +109,7 @@ func (p *plan) volumes() {
 			p.try(up, fmt.Sprintf("mount %s at %s of %s", dataset, v.MountPath, p.host), writes("volumes", v.Name, "mounted"),
 				func(ctx context.Context) error {
 					return d.Mounts.Mount(ctx, d.Datasets.Path(dataset), t.rootPath(), v.MountPath)
-				}, nil) // taken back with the jail, after its processes
+				}, back(func(context.Context) error { return nil })) // uncreate does it, after the jail's processes
 		}
 	}
 }

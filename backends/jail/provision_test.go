@@ -74,6 +74,9 @@ func TestProvision_failedStepLeavesNothingButVolumes(t *testing.T) {
 			b.do(b.keeper.Record(t.Context(), spec("web", nil)))
 			b.pass(0)
 			b.fails("web", tt.op+" "+tt.object+": broken")
+			if text := b.result("web").Err.Error(); !strings.HasSuffix(text, ": broken") {
+				t.Errorf("says more than what went wrong: %s", text)
+			}
 			b.equal("host", b.contents(), tt.left)
 
 			b.machine.Fail(tt.op, tt.object, nil)
@@ -135,7 +138,7 @@ func TestProvision_doesNotTakeBackWhatARivalMade(t *testing.T) {
 	b.equal("host", b.contents(), []string{"dataset tank/other quota=0", "jail keel-web alive=false"})
 }
 
-func TestProvision_doesNotTakeAnothersLinkOrMountPoint(t *testing.T) {
+func TestProvision_doesNotTakeAnothersLink(t *testing.T) {
 	b := newBench(t)
 	b.up("first", at("10.0.60.7/24"))
 	b.do(b.keeper.RecordDelete(t.Context(), "first"))
@@ -143,7 +146,6 @@ func TestProvision_doesNotTakeAnothersLinkOrMountPoint(t *testing.T) {
 	b.pass(0) // its link stays, and its record is lost
 	b.do(b.store().Remove("first"))
 	b.start()
-	d := b.machine.Driver()
 	b.do(b.keeper.Record(t.Context(), spec("web", nil)))
 	b.pass(0)
 	b.fails("web", "attach epair1: exists already")
@@ -153,13 +155,19 @@ func TestProvision_doesNotTakeAnothersLinkOrMountPoint(t *testing.T) {
 	if !b.has("link epair1 of keel-first on keel0 address=10.0.60.7/24") {
 		t.Error(b.contents())
 	}
+}
 
-	b.up("other", func(s *apijail.Spec) { s.Network.Address = "10.0.60.8/24" })
-	b.do(b.machine.MarkExited("keel-other", 1))
-	b.do(d.Mounts.Unmount(t.Context(), "/tank/keel/jails/other/var/db"))
-	b.do(d.Mounts.Mount(t.Context(), "/tank/keel/volumes/first-data", "/tank/keel/jails/other", "/var/db"))
+func TestRestart_doesNotMountOverAnother(t *testing.T) {
+	b := newBench(t)
+	b.up("web", nil)
+	d := b.machine.Driver()
+	b.do(b.machine.MarkExited("keel-web", 1))
+	b.do(d.Mounts.Unmount(t.Context(), "/tank/keel/jails/web/var/db"))
+	b.do(d.Datasets.Create(t.Context(), "tank/other", 1))
+	b.do(d.Mounts.Mount(t.Context(), "/tank/other", "/tank/keel/jails/web", "/var/db"))
 	b.pass(5 * time.Second)
-	b.fails("other", "mount /tank/keel/jails/other/var/db: exists already")
+	b.fails("web", "mount /tank/keel/jails/web/var/db: exists already")
+	b.running("web", false)
 }
 
 func TestProvision_afterRebootKeepsTheRoot(t *testing.T) {

@@ -164,6 +164,18 @@ func TestEnsure(t *testing.T) {
 			changed: true, log: "observe plan set b observe", wantErr: "set a: disk full",
 		},
 		{
+			name: "what was taken back is said by the step that failed",
+			want: map[string]any{"a": "x", "b": "y"}, have: map[string]any{"a": nil, "b": nil},
+			plan: func(s *shelf) func(Report) ([]Step, error) {
+				return func(Report) ([]Step, error) {
+					first := s.set("a", "x")
+					first.Field, first.Undo = "f", func(context.Context) error { s.have["a"] = nil; return nil }
+					return []Step{first, {Field: "f", Text: "set b", Writes: []Path{{"b"}}, Do: func(context.Context) (bool, error) { return false, errors.New("disk full") }}}, nil
+				}
+			},
+			log: "observe plan set a observe", wantErr: "set b: disk full",
+		},
+		{
 			name: "a wait ends the visit",
 			want: map[string]any{"a": "x"}, have: map[string]any{"a": nil},
 			plan: func(*shelf) func(Report) ([]Step, error) {

@@ -66,7 +66,7 @@ func unsettled(f Finding, outcomes []Outcome) error {
 		if !touches(o.Step, f.Path) {
 			continue
 		}
-		if o.Failed() || o.Step.Do != nil && o.Skipped && f.Verdict == Drift {
+		if o.Failed() || (o.Undone || o.Step.Do != nil && o.Skipped) && f.Verdict == Drift {
 			return nil
 		}
 		by = &outcomes[i]
