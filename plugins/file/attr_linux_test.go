@@ -113,14 +113,17 @@ func TestEnsure_keepsOwner(t *testing.T) {
 	ensure(t, root, params, true)
 	owner(1)
 	ctx := handler.WithSensitive(t.Context())
-	if r := observe(ctx, t, root, params); r.Settled() {
-		t.Errorf("a secret that user 1 owns is taken for private: %+v", r)
-	}
-	if changed, err := New().Ensure(ctx, root, params); !changed || err != nil {
-		t.Errorf("got %v, %v", changed, err)
-	}
-	owner(0)
-	if r := observe(ctx, t, root, params); !r.Settled() {
-		t.Errorf("not private afterwards: %+v", r)
+	for _, ids := range [][2]int{{1, 1}, {1, 0}, {0, 1}} {
+		check(t, os.Chown(root+"/f", ids[0], ids[1]))
+		if r := observe(ctx, t, root, params); r.Settled() {
+			t.Errorf("a secret that belongs to %v is taken for private: %+v", ids, r)
+		}
+		if changed, err := New().Ensure(ctx, root, params); !changed || err != nil {
+			t.Errorf("got %v, %v", changed, err)
+		}
+		owner(0)
+		if r := observe(ctx, t, root, params); !r.Settled() {
+			t.Errorf("not private afterwards: %+v", r)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/test/contract"
 	"github.com/tlspu/keel/test/parts"
@@ -299,6 +300,17 @@ func TestOtherUser_isToldWhatHeMayNot(t *testing.T) {
 			if changed, err := New().Ensure(t.Context(), root, params); changed || !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), before) {
 				t.Errorf("%v: got %v, %v, want an error about permission", params, changed, err)
 			}
+		}
+	})
+	as(t, nobodyUID, func() {
+		declared, observed, err := New().Observe(t.Context(), handler.NewMachine(contract.View(t, root), nil), with("mode", "0600"))
+		check(t, err)
+		r := drift.Compare(declared, observed)
+		if r[0].Verdict != drift.NotRead || r[1].Verdict != drift.Same {
+			t.Errorf("got %+v, want only the content unknown", r)
+		}
+		if u, ok := observed[0].Value.(drift.Unknown); !ok || u.Kind != drift.Permission {
+			t.Errorf("got %+v, want an unknown for lack of permission", observed[0])
 		}
 	})
 	check(t, os.Mkdir(root+"/mine", 0o755))

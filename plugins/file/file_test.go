@@ -330,3 +330,26 @@ func TestEnsure_hardLink(t *testing.T) {
 	ensure(t, root, map[string]string{"path": "/g", "content": "old", "mode": "0600"}, true)
 	holds(t, root+"/f", "new", "0644")
 }
+
+// Killed before or after its one step, the next visit makes it right.
+func TestTarget_crash(t *testing.T) {
+	contract.Crash(t, contract.Crashes{
+		Setup: func(t testing.TB, dir string) { build(t, dir, entry{path: "etc/motd", content: "old\n"}) },
+		Visit: func(ctx context.Context, dir string, hook drift.Hook) drift.Result {
+			view, err := host.OpenView(dir)
+			if err != nil {
+				return drift.Result{Err: err}
+			}
+			target := handler.Target("motd", New(), handler.NewMachine(view, nil), dir, with("mode", "0640"))
+			r := drift.Ensure(ctx, target, drift.Options{Hook: hook})
+			r.Err = errors.Join(r.Err, view.Close())
+			return r
+		},
+		Check: func(t testing.TB, dir string) {
+			holds(t, dir+"/etc/motd", "hello\n", "0640")
+			if entries, err := os.ReadDir(dir + "/etc"); err != nil || len(entries) != 1 {
+				t.Errorf("left behind: %v, %v", entries, err)
+			}
+		},
+	})
+}

@@ -16,6 +16,7 @@ import (
 
 func TestObserve_leaves(t *testing.T) {
 	const hello = "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03 (6 bytes)"
+	const nothing = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 (0 bytes)"
 	leaf := func(name string, value any) drift.Leaf { return drift.Leaf{Path: drift.Path{name}, Value: value} }
 	uid := fmt.Sprint(os.Geteuid())
 	tests := []struct {
@@ -33,13 +34,17 @@ func TestObserve_leaves(t *testing.T) {
 			drift.State{leaf("content", hello), leaf("mode", "0604"), leaf("owner", uid)}},
 		{"an empty file", []entry{{path: "etc/motd"}}, with(),
 			drift.State{leaf("content", hello)},
-			drift.State{leaf("content", "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 (0 bytes)")}},
+			drift.State{leaf("content", nothing)}},
 		{"a folder", []entry{{path: "etc/motd/"}}, with(),
 			drift.State{leaf("content", hello)}, drift.State{leaf("content", "a folder")}},
 		{"a link to a folder", []entry{{path: "run/"}, {path: "etc/motd", link: "../run"}}, with(),
 			drift.State{leaf("content", hello)}, drift.State{leaf("content", "a link to /run, a folder")}},
 		{"a link that is to be replaced", []entry{{path: "etc/motd", link: "hello"}, {path: "etc/hello", content: "hello\n"}}, with("link", "replace"),
 			drift.State{leaf("content", hello)}, drift.State{leaf("content", "a link to hello")}},
+		{"to be empty, and a folder", []entry{{path: "etc/motd/"}}, with("content", ""),
+			drift.State{leaf("content", nothing)}, drift.State{leaf("content", "a folder")}},
+		{"to be empty, and a link that is to be replaced", []entry{{path: "etc/motd", link: "x"}, {path: "etc/x"}}, with("content", "", "link", "replace"),
+			drift.State{leaf("content", nothing)}, drift.State{leaf("content", "a link to x")}},
 		{"to be absent, and a file", []entry{{path: "etc/motd", content: "old"}}, with("-content", "ensure", "absent"),
 			drift.State{leaf("content", nil)}, drift.State{leaf("content", "a file (3 bytes)")}},
 		{"to be absent, and a link", []entry{{path: "etc/motd", link: "x"}}, with("-content", "ensure", "absent"),

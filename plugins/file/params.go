@@ -178,8 +178,7 @@ func (p *params) mode(w *want) {
 		return
 	}
 	n, err := strconv.ParseUint(v, 8, 12)
-	// ParseUint alone takes "0o644" in some bases, signs and underscores.
-	if err != nil || len(v) > 4 || !digits.MatchString(v) {
+	if err != nil || len(v) > 4 {
 		p.fail("mode", `%s is not a mode: write one to four octal digits, as in "0644"`, p.show(v))
 		return
 	}

@@ -3,6 +3,7 @@ package file
 import (
 	"fmt"
 	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -196,4 +197,34 @@ func TestValidate_templates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzParse holds what is accepted to the forms that are promised, whatever the
+// parameters say.
+func FuzzParse(f *testing.F) {
+	f.Add("/etc/motd", "aGVsbG8=", "0644", "root", "present", "follow")
+	for _, b := range bad() {
+		p := b.Params
+		f.Add(p["path"], p["contentBase64"], p["mode"], p["owner"], p["ensure"], p["link"])
+	}
+	mode := regexp.MustCompile(`^(0?[0-7]{1,3})$`)
+	f.Fuzz(func(t *testing.T, path, content, octals, owner, ensure, link string) {
+		values := map[string]string{"path": path, "contentBase64": content, "mode": octals, "owner": owner, "ensure": ensure, "link": link}
+		w, err := parse(t.Context(), values)
+		if raw := New().Validate(values); err == nil && raw != nil {
+			t.Errorf("accepted rendered and not before: %v", raw)
+		}
+		if err != nil {
+			return
+		}
+		if !strings.HasPrefix(w.path, "/") || strings.HasSuffix(w.path, "/") || len(w.path) > 4095 || strings.Contains(w.path+"/", "/../") {
+			t.Errorf("path %q", w.path)
+		}
+		if !mode.MatchString(octals) || *w.mode > 0o777 {
+			t.Errorf("mode %q is %v", octals, *w.mode)
+		}
+		if w.absent != (ensure == "absent") || w.absent {
+			t.Errorf("ensure %q with content", ensure)
+		}
+	})
 }
