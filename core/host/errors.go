@@ -63,7 +63,8 @@ func ownerError(uid, gid int, err error) error {
 	return nil
 }
 
-// missing reports that a path names nothing, for sure.
-func missing(err error) bool {
+// IsMissing reports that a path names nothing, for sure: nobody has that name, or
+// a folder on the way is none.
+func IsMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR)
 }

@@ -113,7 +113,7 @@ func (t *Tree) Remove(path string) (changed bool, err error) {
 
 func (t *Tree) remove(path string) (bool, error) {
 	p, _, err := t.locate(path, Attr{})
-	if missing(err) {
+	if IsMissing(err) {
 		return false, nil
 	}
 	if err != nil {

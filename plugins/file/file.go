@@ -102,7 +102,7 @@ func put(ctx context.Context, tree *host.Tree, w want) (changed bool, err error)
 func remove(tree *host.Tree, w want) (changed bool, err error) {
 	info, err := tree.Lstat(w.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case host.IsMissing(err):
 		return false, nil
 	case err != nil:
 		return false, err

@@ -18,7 +18,7 @@ import (
 	"github.com/tlspu/keel/test/parts"
 )
 
-// nobody is a user that owns nothing in these tests.
+// nobodyUID is a user that owns nothing in these tests.
 const nobodyUID = 65534
 
 // mount mounts something on a folder or file until the test ends.

@@ -294,6 +294,7 @@ func TestEnsure_absent(t *testing.T) {
 		{"a mask of systemd", []entry{{path: "etc/f", link: "/dev/null"}}, true, nil},
 		{"nothing there", []entry{{path: "etc/g"}}, false, []string{"etc/g"}},
 		{"no folder there", nil, false, nil},
+		{"a file where its folder would be", []entry{{path: "etc", content: "x"}}, false, []string{"etc"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

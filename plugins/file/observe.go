@@ -65,7 +65,7 @@ func (l *look) leaf(name string, declared, observed any) {
 func (l *look) absent() {
 	info, err := l.files.Lstat(l.want.path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case host.IsMissing(err):
 		l.leaf("content", nil, nil)
 	case err != nil:
 		l.leaf("content", nil, unknown(err))
@@ -81,7 +81,7 @@ func (l *look) present() {
 	info, data, err := l.files.Load(w.path, follow, max(maxRead, int64(len(w.content))))
 	expected := l.content(w.content)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case host.IsMissing(err):
 		l.leaf("content", expected, nil)
 	case err != nil:
 		l.leaf("content", expected, unknown(err))
@@ -99,7 +99,7 @@ func (l *look) present() {
 	}
 	attribute := func(name string, declared any, value func() any) {
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case host.IsMissing(err):
 			l.leaf(name, declared, nil)
 		case err != nil:
 			l.leaf(name, declared, unknown(err))
