@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/tlspu/keel/core/drift"
@@ -23,7 +22,7 @@ type entry struct {
 
 	visited bool
 	last    time.Time // of the last visit's end
-	visitOf string    // what the last visit was of
+	visitOf trigger   // what the last visit was of
 	waits   bool      // the last visit ended with a Wait
 	failing bool
 	retry   drift.BackoffState
@@ -38,16 +37,21 @@ func (e *entry) kept() bool {
 	return e.config != nil && e.config.effective() != nil && e.lost == nil
 }
 
-// trigger changes with everything that makes the entry due at once.
-func (e *entry) trigger() string {
+// A trigger is what a visit is of. Another one makes the entry due at once.
+type trigger struct {
+	generation        int64
+	digest, err, lost string
+}
+
+func (e *entry) trigger() trigger {
 	if e.config == nil {
-		return ""
+		return trigger{}
 	}
-	digest := ""
+	t := trigger{generation: e.config.generation, err: text(e.config.err), lost: text(e.lost)}
 	if c := e.config.effective(); c != nil {
-		digest = c.digest
+		t.digest = c.digest
 	}
-	return fmt.Sprintf("%d\n%s\n%s\n%s", e.config.generation, digest, text(e.config.err), text(e.lost))
+	return t
 }
 
 // due reports whether the entry is to be visited at now: it is new, it says

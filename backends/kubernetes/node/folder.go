@@ -38,10 +38,13 @@ type folder struct {
 	now      func() time.Time
 	log      *slog.Logger
 	files    map[string]*file // by name
+	round    int              // of scans
 }
 
 // A file is what is known about one file.
 type file struct {
+	path    string
+	round   int         // in which it was last there
 	info    fs.FileInfo // of the content that was read, or is to be read
 	since   time.Time   // when info was first seen
 	fresh   bool        // info may hide another write: read again
@@ -62,24 +65,24 @@ func (f *folder) scan(eager bool) (changed bool, err error) {
 	if f.files == nil {
 		f.files = map[string]*file{}
 	}
-	there := make(map[string]bool, len(f.files))
+	f.round++
 	for _, e := range entries {
 		name := e.Name()
 		if strings.HasPrefix(name, ".") || !isDocument(name) {
 			continue
 		}
-		there[name] = true
 		known := f.files[name]
 		if known == nil {
-			known = &file{}
+			known = &file{path: filepath.Join(f.dir, name)}
 			f.files[name] = known
 		}
-		if f.visit(name, known, eager) {
+		known.round = f.round
+		if f.visit(known, eager) {
 			changed = true
 		}
 	}
-	for name := range f.files {
-		if !there[name] {
+	for name, known := range f.files {
+		if known.round != f.round {
 			delete(f.files, name)
 			changed = true
 		}
@@ -98,15 +101,14 @@ func isDocument(name string) bool {
 
 // visit reads one file if it must be, and reports whether it now says something
 // else.
-func (f *folder) visit(name string, known *file, eager bool) (changed bool) {
-	path := filepath.Join(f.dir, name)
-	info, err := os.Stat(path)
+func (f *folder) visit(known *file, eager bool) (changed bool) {
+	info, err := os.Stat(known.path)
 	if err != nil {
 		known.info = nil
-		if _, gone := os.Lstat(path); errors.Is(gone, fs.ErrNotExist) {
+		if _, gone := os.Lstat(known.path); errors.Is(gone, fs.ErrNotExist) {
 			return false // removed since the folder was listed: the next scan misses it
 		}
-		return f.broken(name, known, cause(err))
+		return f.broken(known, cause(err))
 	}
 	now := f.now()
 	if known.info == nil || !sameFile(known.info, info) {
@@ -119,14 +121,14 @@ func (f *folder) visit(name string, known *file, eager bool) (changed bool) {
 	if known.read && !known.fresh {
 		return false
 	}
-	data, err := readFile(path)
+	data, err := readFile(known.path)
 	if err != nil {
 		known.info = nil
-		return f.broken(name, known, err)
+		return f.broken(known, err)
 	}
 	known.read = true
 	known.fresh = known.fresh && now.Sub(known.since) < racy
-	return f.take(name, known, data)
+	return f.take(known, data)
 }
 
 // sameFile reports that nothing tells two looks at a file apart.
@@ -165,7 +167,7 @@ func cause(err error) error {
 }
 
 // broken notes that a file cannot be read as a whole.
-func (f *folder) broken(name string, known *file, err error) (changed bool) {
+func (f *folder) broken(known *file, err error) (changed bool) {
 	if known.err != nil && known.err.Error() == err.Error() {
 		return false
 	}
@@ -177,18 +179,18 @@ func (f *folder) broken(name string, known *file, err error) (changed bool) {
 			known.configs[i] = last.faulty(err)
 		}
 	}
-	f.log.Error("file cannot be read; what it held goes on being kept", "file", filepath.Join(f.dir, name), "err", err, "kept", kept)
+	f.log.Error("file cannot be read; what it held goes on being kept", "file", known.path, "err", err, "kept", kept)
 	return true
 }
 
 // take reads the documents of a file.
-func (f *folder) take(name string, known *file, data []byte) (changed bool) {
+func (f *folder) take(known *file, data []byte) (changed bool) {
 	docs, err := v1alpha1.ParseNodeConfigs(data)
 	if err == nil && len(docs) == 0 {
 		err = errors.New("holds no document; to keep nothing from it any more, remove the file")
 	}
 	if err != nil {
-		return f.broken(name, known, err)
+		return f.broken(known, err)
 	}
 	changed = known.err != nil
 	known.err = nil
@@ -196,7 +198,7 @@ func (f *folder) take(name string, known *file, data []byte) (changed bool) {
 	var mistake error
 	names := map[string]bool{}
 	for i, doc := range docs {
-		c := newConfig(f.source(name, i, len(docs)), doc, f.handlers)
+		c := newConfig(known.source(i, len(docs)), doc, f.handlers)
 		c.last = f.before(known, c)
 		if i < len(known.configs) && same(c, known.configs[i]) {
 			configs[i] = known.configs[i]
@@ -259,12 +261,11 @@ func (f *folder) say(doc v1alpha1.Document, c *config) {
 }
 
 // source names a document in messages.
-func (f *folder) source(name string, i, of int) string {
-	path := filepath.Join(f.dir, name)
+func (known *file) source(i, of int) string {
 	if of > 1 {
-		return fmt.Sprintf("%s document %d", path, i+1)
+		return fmt.Sprintf("%s document %d", known.path, i+1)
 	}
-	return path
+	return known.path
 }
 
 // configs lists what the files hold, in the order of their names. A name that
@@ -284,7 +285,7 @@ func (f *folder) nameless() (unread, invalid []error) {
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		known := f.files[name]
 		if known.err != nil {
-			unread = append(unread, fmt.Errorf("%s: %w", filepath.Join(f.dir, name), known.err))
+			unread = append(unread, fmt.Errorf("%s: %w", known.path, known.err))
 		}
 		for _, c := range known.configs {
 			if c.name == "" {
