@@ -17,7 +17,7 @@ type applySettings struct {
 	documentSettings
 	onMachine
 	DryRun      bool          `flag:"dry-run" usage:"print what would be done, and do nothing"`
-	LockTimeout time.Duration `flag:"lock-timeout" usage:"how long to wait for another run on the same root"`
+	LockTimeout time.Duration `flag:"lock-timeout" usage:"how long to wait for another run on the same root; 0 does not wait"`
 	Output      string        `flag:"output" short:"o" usage:"form of the output" enum:"text|json"`
 }
 
@@ -32,9 +32,9 @@ All documents are tried, whatever becomes of the others. A line is printed for
 each: "changed", "unchanged", "error", or with --dry-run "would change" and what
 would be done. Applied again, everything is unchanged.
 
-The first interrupt lets the step that runs come to its end and begins no other;
-the second ends the process on the spot. Either way the next apply finds what is
-left to do.`,
+The first interrupt (Ctrl-C, SIGTERM, a closed terminal) lets the step that runs
+come to its end and begins no other; the second ends the process on the spot.
+Either way the next apply finds what is left to do.`,
 		Example: "  keel apply -f /etc/keel/nodeconfigs --dry-run\n" +
 			"  keel apply -f motd.yaml --root /mnt/debian -o json",
 		Args:                  cobra.NoArgs,

@@ -262,11 +262,14 @@ func TestApply_waitsForTheLockAsLongAsItMay(t *testing.T) {
 	if len(b.have) > 0 {
 		t.Errorf("it was changed: %v", b.have)
 	}
+	if code, out, _ := b.run("apply", "-f", file, "--root", b.dir, "--lock-timeout", "0"); code != 16 || !strings.HasSuffix(out, " (--lock-timeout 0s)\n") {
+		t.Errorf("without time to wait: exit %d, want 16; out %q", code, out)
+	}
 	if code, out, _ := b.run("apply", "-f", file, "--root", b.dir, "--dry-run"); code != 0 {
 		t.Errorf("a dry run needs no lock: exit %d, out %q", code, out)
 	}
 	unlock()
-	if code, out, _ := b.run("apply", "-f", file, "--root", b.dir, "--lock-timeout", "60ms"); code != 0 || out != "changed   a\n" {
+	if code, out, _ := b.run("apply", "-f", file, "--root", b.dir, "--lock-timeout", "0"); code != 0 || out != "changed   a\n" {
 		t.Errorf("exit %d, out %q", code, out)
 	}
 	if err := tree.Close(); err != nil {

@@ -16,6 +16,7 @@ func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "keel COMMAND",
 		Short:         "Keep machines as they are declared",
+		Version:       thisBuild().Version,
 		Long:          "Keel observes machines, compares them with what is declared, and mends the difference.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -38,10 +39,34 @@ func (a *app) command() *cobra.Command {
 		exitCodesTopic(),
 	)
 	a.addRoles(root)
+	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(a.args...)
 	finish(root)
 	return root
+}
+
+// helpCommand is cobra's, but for a mistake in a name, which is an error.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "help [COMMAND]",
+		Short:                 "Help about any command",
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			of, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return subcommands(of), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("unknown command %q%s", strings.Join(args, " "), hint(strings.Join(args, " "), subcommands(cmd.Root())))
+			}
+			return of.Help()
+		},
+	}
 }
 
 // finish makes a command without work of its own say what there is below it, and

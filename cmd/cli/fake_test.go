@@ -312,6 +312,6 @@ func (stamp) Claims(map[string]string) []string                               { 
 func (stamp) Params() []handler.Param {
 	return []handler.Param{
 		{Name: "path", Kind: "path", Required: true, Help: "where"},
-		{Name: "ink", Kind: "enum:blue|black", Default: "blue", Help: "colour of the ink"},
+		{Name: "ink", Kind: "enum:blue|black", Default: "blue", Help: "colour of the ink; either is kept dry, in the dark, and far away from whatever the pen may be"},
 	}
 }

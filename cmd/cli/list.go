@@ -80,7 +80,7 @@ func (a *app) handlersCommand() *cobra.Command {
 					words[i] = "[" + p.Name + "]"
 				}
 			}
-			rows = append(rows, []string{name, strings.Join(words, " ")})
+			rows = append(rows, []string{name, orDash(strings.Join(words, " "))})
 		}
 		if *form == formJSON {
 			return writeJSON(a.out, entries)
@@ -116,7 +116,9 @@ func (a *app) backendsCommand() *cobra.Command {
 				e.Subcommands = append(e.Subcommands, r.Name)
 			}
 			entries = append(entries, e)
-			rows = append(rows, []string{name, strings.Join(e.Kinds, ", "), strings.Join(e.Subcommands, ", "), e.Summary})
+			rows = append(rows, []string{
+				name, orDash(strings.Join(e.Kinds, ", ")), orDash(strings.Join(e.Subcommands, ", ")), orDash(e.Summary),
+			})
 		}
 		if *form == formJSON {
 			return writeJSON(a.out, entries)
@@ -125,6 +127,9 @@ func (a *app) backendsCommand() *cobra.Command {
 	}
 	return cmd
 }
+
+// helpWidth is how wide the help of a parameter is in a table.
+const helpWidth = 60
 
 func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -157,7 +162,11 @@ func (a *app) explainCommand() *cobra.Command {
 			if p.Required {
 				p.Default = "(required)"
 			}
-			rows = append(rows, []string{p.Name, strings.ReplaceAll(p.Kind, "|", " | "), p.Default, p.Help})
+			help := wrap(p.Help, helpWidth)
+			rows = append(rows, []string{p.Name, strings.ReplaceAll(p.Kind, "|", " | "), orDash(p.Default), orDash(help[0])})
+			for _, more := range help[1:] {
+				rows = append(rows, []string{"", "", "", more})
+			}
 		}
 		return writeTable(a.out, rows)
 	}

@@ -101,10 +101,10 @@ func (a *app) needRoot(root string) error {
 }
 
 // lock gives the way to take the machine's lock for one visit, waiting at most
-// as long as env says.
+// as long as env says; with no time at all it is tried once.
 func lock(tree *host.Tree, env plugin.Env) func(context.Context) (func(), error) {
 	return func(ctx context.Context) (func(), error) {
-		waiting, cancel := context.WithTimeout(ctx, env.LockTimeout)
+		waiting, cancel := context.WithTimeout(ctx, max(env.LockTimeout, time.Millisecond))
 		defer cancel()
 		unlock, err := tree.Lock(waiting, "keel apply")
 		if err != nil && errors.Is(err, context.DeadlineExceeded) {

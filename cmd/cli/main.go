@@ -28,11 +28,11 @@ type app struct {
 }
 
 // Main runs the command line that the process was started with and returns its
-// exit code. SIGINT and SIGTERM end the command: one that only reads at once,
-// one that writes after the step that runs. The signal after that ends the
+// exit code. SIGINT, SIGTERM and SIGHUP end the command: one that only reads at
+// once, one that writes after the step that runs. The signal after that ends the
 // process on the spot, which every step survives.
 func Main(ctx context.Context, set plugin.Set) int {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, ending()...)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	// With somebody to tell, a reader who went away is an error of the write and
@@ -51,6 +51,18 @@ func Main(ctx context.Context, set plugin.Set) int {
 		uid:  os.Geteuid(),
 	}
 	return a.run(ctx)
+}
+
+// ending lists the signals that end a command. What the starter of the process
+// ignores, as nohup does SIGHUP, stays ignored.
+func ending() []os.Signal {
+	signals := []os.Signal{syscall.SIGTERM}
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signals = append(signals, s)
+		}
+	}
+	return signals
 }
 
 // run executes the command and says what went wrong. It returns the exit code.

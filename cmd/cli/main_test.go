@@ -21,12 +21,16 @@ func TestRun_usage(t *testing.T) {
 		{"help", []string{"--help"}, 0, "Keel observes machines, compares", ""},
 		{"help of a command", []string{"help", "apply"}, 0, "Bring a machine to the state", ""},
 		{"help of a topic", []string{"help", "exit-codes"}, 0, "Exit codes of keel", ""},
+		{"help of what there is not", []string{"help", "aply"}, 1, "", "Usage: keel help [COMMAND]\nError: unknown command \"aply\" (did you mean apply?)\n"},
+		{"help of what there is not below", []string{"help", "note", "aply"}, 1, "", "Usage: keel help [COMMAND]\nError: unknown command \"note aply\""},
+		{"help of two words", []string{"help", "note", "apply"}, 0, "Apply a note", ""},
+		{"the version", []string{"--version"}, 0, "keel version ", ""},
 		{"an unknown command", []string{"aply"}, 1, "", "Usage: keel COMMAND\nError: unknown command \"aply\" for \"keel\" (did you mean apply?)\n"},
 		{"an unknown flag", []string{"apply", "--rot", "/"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: unknown flag: --rot\n"},
 		{"an unknown flag of keel", []string{"--rot"}, 1, "", "Usage: keel COMMAND\nError: unknown flag: --rot\n"},
 		{"an argument too much", []string{"apply", "x"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: unknown command \"x\" for \"keel apply\"\n"},
 		{"no documents", []string{"apply"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: name the documents with -f FILE, -f FOLDER or -f -\n"},
-		{"no documents to judge", []string{"validate"}, 1, "", "Usage: keel validate -f FILE|DIR|-\nError: name the documents"},
+		{"no documents to judge", []string{"validate"}, 1, "", "Usage: keel validate -f FILE|DIR|- [flags]\nError: name the documents"},
 		{"a form that there is not", []string{"handlers", "-o", "yaml"}, 1, "", "Usage: keel handlers [flags]\nError: invalid argument \"yaml\" for \"-o, --output\" flag: must be one of text, json\n"},
 		{"a form of apply that there is not", []string{"apply", "-f", "x", "-o", "yaml"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: --output: must be one of text, json, not \"yaml\"\n"},
 		{"an exec mode that there is not", []string{"apply", "-f", "x", "--exec-mode", "ssh"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: --exec-mode: must be one of auto, direct, chroot, nsenter, not \"ssh\"\n"},
@@ -34,6 +38,7 @@ func TestRun_usage(t *testing.T) {
 		{"a handler that there is not", []string{"explain", "stmp"}, 1, "", "Usage: keel explain HANDLER [flags]\nError: unknown handler \"stmp\": use stamp\n"},
 		{"completion", []string{"completion", "bash"}, 0, "# bash completion V2 for keel", ""},
 		{"completion of a handler", []string{"__complete", "explain", ""}, 0, "stamp\n", ""},
+		{"completion of help", []string{"__complete", "help", "note", ""}, 0, "apply\n", ""},
 		{"completion of a form", []string{"__complete", "diff", "-o", ""}, 0, "text\njson\n", ""},
 	}
 	for _, tt := range tests {
@@ -105,6 +110,47 @@ func TestValidate_output(t *testing.T) {
 	}
 }
 
+func TestValidate_json(t *testing.T) {
+	b := newBench(t)
+	file := b.write("notes.yaml", "kind: Note\nname: a\n---\nkind: Note\ninvalid: bad mode,bad path\n")
+	code, out, errs := b.run("validate", "-f", file, "-o", "json")
+	want := `{
+  "results": [
+    {
+      "source": "DIR/notes.yaml document 1",
+      "kind": "Note",
+      "ok": true,
+      "errors": []
+    },
+    {
+      "source": "DIR/notes.yaml document 2",
+      "kind": "Note",
+      "ok": false,
+      "errors": [
+        "bad mode",
+        "bad path"
+      ]
+    }
+  ],
+  "exit_code": 3
+}
+`
+	if diff := cmp.Diff(want, strings.ReplaceAll(out, b.dir, "DIR")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if code != 3 || !strings.HasSuffix(errs, "document 2: bad path\n") {
+		t.Errorf("exit %d, err %q", code, errs)
+	}
+}
+
+func TestValidate_whatAKindCannotReadIsUnreadable(t *testing.T) {
+	b := newBench(t)
+	code, _, errs := b.run("validate", "-f", b.write("notes.yaml", "kind: Note\nname: [a]\n"))
+	if code != 2 || !strings.Contains(errs, "cannot unmarshal") {
+		t.Errorf("exit %d, want 2; err %q", code, errs)
+	}
+}
+
 func TestList_tables(t *testing.T) {
 	tests := []struct {
 		name string
@@ -119,7 +165,8 @@ func TestList_tables(t *testing.T) {
 		{"explain", []string{"explain", "stamp"}, "" +
 			"PARAMETER  KIND               DEFAULT     HELP\n" +
 			"path       path               (required)  where\n" +
-			"ink        enum:blue | black  blue        colour of the ink\n"},
+			"ink        enum:blue | black  blue        colour of the ink; either is kept dry, in the dark, and far\n" +
+			"                                          away from whatever the pen may be\n"},
 		{"handlers as JSON", []string{"handlers", "-o", "json"}, `[
   {
     "name": "stamp",
@@ -136,7 +183,7 @@ func TestList_tables(t *testing.T) {
         "kind": "enum:blue|black",
         "required": false,
         "default": "blue",
-        "help": "colour of the ink"
+        "help": "colour of the ink; either is kept dry, in the dark, and far away from whatever the pen may be"
       }
     ]
   }

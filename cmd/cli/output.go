@@ -99,19 +99,42 @@ func ascii(text []byte) []byte {
 	return b
 }
 
-// writeTable writes rows as aligned columns; the first row is the heading. The
-// last column is as wide as it likes.
+// writeTable writes rows as aligned columns; the first row is the heading.
 func writeTable(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
-			if row[i] = printable(cell); row[i] == "" {
-				row[i] = "-"
-			}
+			row[i] = printable(cell)
 		}
-		if _, err := fmt.Fprintln(t, strings.Join(row, "\t")); err != nil {
+		if _, err := fmt.Fprintln(t, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
 			return err
 		}
 	}
 	return t.Flush()
+}
+
+// orDash is a cell of a table: what is empty is seen to be.
+func orDash(cell string) string {
+	if cell == "" {
+		return "-"
+	}
+	return cell
+}
+
+// wrap breaks text between words into lines of at most width bytes, where words
+// allow.
+func wrap(text string, width int) []string {
+	lines := []string{""}
+	for word := range strings.FieldsSeq(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case len(*last)+1+len(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }

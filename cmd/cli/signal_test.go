@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,7 +36,7 @@ func slowBench(kind string) *bench {
 	switch kind {
 	case "slow step":
 		arrived := make(chan os.Signal, 1)
-		signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
+		signal.Notify(arrived, ending()...)
 		b.during = func() {
 			begun(arrived)
 			<-time.After(300 * time.Millisecond) // Main is told beside this step, not before it
@@ -97,7 +98,7 @@ func (c *process) end() (out string, state *os.ProcessState) {
 }
 
 func TestMain_signalLetsTheStepFinish(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, s := range ending() {
 		t.Run(s.String(), func(t *testing.T) {
 			c := start(t, "slow step", "apply", "-f", "-")
 			c.signal(s)
@@ -116,7 +117,7 @@ func TestMain_signalLetsTheStepFinish(t *testing.T) {
 }
 
 func TestMain_signalEndsReading(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, s := range ending() {
 		t.Run(s.String(), func(t *testing.T) {
 			c := start(t, "stuck look", "diff", "-f", "-")
 			c.signal(s)
@@ -126,6 +127,17 @@ func TestMain_signalEndsReading(t *testing.T) {
 				t.Errorf("%s; out %q, err %q", state, out, c.err.String())
 			}
 		})
+	}
+}
+
+func TestMain_signalsThatAreIgnoredStayIgnored(t *testing.T) {
+	if !slices.Contains(ending(), os.Signal(syscall.SIGHUP)) {
+		t.Skip("needs SIGHUP: run the tests without nohup")
+	}
+	signal.Ignore(syscall.SIGHUP)
+	defer signal.Reset(syscall.SIGHUP)
+	if got := ending(); slices.Contains(got, os.Signal(syscall.SIGHUP)) || len(got) == 0 {
+		t.Errorf("signals that end a command: %v", got)
 	}
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -19,10 +20,15 @@ func (s documentSettings) need() error {
 	return nil
 }
 
+type validateSettings struct {
+	documentSettings
+	Output string `flag:"output" short:"o" usage:"form of the output" enum:"text|json"`
+}
+
 func (a *app) validateCommand() *cobra.Command {
-	s := &documentSettings{}
+	s := &validateSettings{Output: formText}
 	cmd := &cobra.Command{
-		Use:   "validate -f FILE|DIR|-",
+		Use:   "validate -f FILE|DIR|- [flags]",
 		Short: "Check documents without looking at a machine",
 		Example: "  keel validate -f /etc/keel/nodeconfigs\n" +
 			"  keel validate -f motd.yaml -f - < sshd.yaml",
@@ -33,17 +39,59 @@ func (a *app) validateCommand() *cobra.Command {
 		if err := s.need(); err != nil {
 			return err
 		}
-		return reading(cmd.Context(), func() error { return a.validate(cmd.Context(), s.Files) })
+		return reading(cmd.Context(), func() error { return a.validate(cmd.Context(), s) })
 	}, s)
+}
+
+// judged is what validate found about one document, in JSON.
+type judged struct {
+	Source string   `json:"source"`
+	Kind   string   `json:"kind"`
+	OK     bool     `json:"ok"`
+	Errors []string `json:"errors"`
 }
 
 // validate judges documents: a line on standard output for each that is fine,
 // the mistakes of the others on standard error.
-func (a *app) validate(ctx context.Context, files []string) error {
-	docs, err := a.documents(ctx, files)
+func (a *app) validate(ctx context.Context, s *validateSettings) error {
+	docs, err := a.documents(ctx, s.Files)
 	if err != nil {
 		return err
 	}
+	if err := a.judge(ctx, docs); err != nil {
+		return err
+	}
+	results := []judged{}
+	codes := map[int]bool{}
+	for _, d := range docs {
+		j := judged{Source: d.doc.Source, Kind: d.kind, OK: d.err == nil, Errors: []string{}}
+		switch {
+		case d.err != nil:
+			codes[d.code] = true
+			j.Errors = strings.Split(d.err.Error(), "\n")
+			a.sayError(named(d.doc.Source, d.err))
+		case s.Output == formText:
+			if _, err := fmt.Fprintf(a.out, "%s: ok\n", printable(d.doc.Source)); err != nil {
+				return err
+			}
+		}
+		results = append(results, j)
+	}
+	code := worst([]int{exitUnreadable, exitInvalid}, codes)
+	if s.Output == formJSON {
+		document := struct {
+			Results  []judged `json:"results"`
+			ExitCode int      `json:"exit_code"`
+		}{results, code}
+		if err := writeJSON(a.out, document); err != nil {
+			return err
+		}
+	}
+	return ended(code)
+}
+
+// judge notes in docs what their kinds say about them.
+func (a *app) judge(ctx context.Context, docs []document) error {
 	env := a.env(a.log())
 	for _, b := range a.batches(docs) {
 		verdicts := b.kind.Validate(ctx, env, b.docs)
@@ -54,19 +102,12 @@ func (a *app) validate(ctx context.Context, files []string) error {
 			return fmt.Errorf("kind %s judged %d of %d documents (a mistake in Keel; please report it)", b.kind.Name, len(verdicts), len(b.docs))
 		}
 		for i, err := range verdicts {
-			docs[b.at[i]].err, docs[b.at[i]].code = err, exitInvalid
-		}
-	}
-	codes := map[int]bool{}
-	for _, d := range docs {
-		if d.err == nil {
-			if _, err := fmt.Fprintf(a.out, "%s: ok\n", printable(d.doc.Source)); err != nil {
-				return err
+			d := &docs[b.at[i]]
+			d.err, d.code = err, exitInvalid
+			if codeOf(err) == exitUnreadable {
+				d.code = exitUnreadable
 			}
-			continue
 		}
-		codes[d.code] = true
-		a.sayError(named(d.doc.Source, d.err))
 	}
-	return ended(worst([]int{exitUnreadable, exitInvalid}, codes))
+	return nil
 }

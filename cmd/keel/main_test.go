@@ -56,13 +56,14 @@ const motd = `package motd
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/tlspu/keel/core/host"
 )
 
-type Handler struct{ run func(root string) host.Runner }
+type Handler struct{}
 
-func New(run func(root string) host.Runner) Handler { return Handler{run} }
+func New(func(root string) host.Runner) Handler { return Handler{} }
 
 func (Handler) Name() string { return "motd" }
 
@@ -73,9 +74,13 @@ func (Handler) Validate(params map[string]string) error {
 	return nil
 }
 
-func (h Handler) Ensure(ctx context.Context, root string, params map[string]string) (bool, error) {
-	_, err := h.run(root).Run(ctx, host.Cmd{Argv: []string{"motd", params["text"]}})
-	return err == nil, err
+func (Handler) Ensure(ctx context.Context, root string, params map[string]string) (bool, error) {
+	tree, err := host.OpenTree(root)
+	if err != nil {
+		return false, err
+	}
+	defer tree.Close()
+	return tree.Put(ctx, "/etc/motd", strings.NewReader(params["text"]), host.Attr{Fresh: 0o644, Parents: 0o755})
 }
 `
 
@@ -108,6 +113,16 @@ func TestKeel_privateBuild(t *testing.T) {
 	keel := build(t, dir, "-mod=mod")
 	if code, out, errs := run(t, keel, "handlers"); code != 0 || !strings.Contains(out, "\nmotd ") {
 		t.Errorf("exit %d, out %q, err %q", code, out, errs)
+	}
+	write("motd.yaml", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: welcome}\nspec: {type: motd, params: {text: hello}}\n")
+	document, root := filepath.Join(dir, "motd.yaml"), t.TempDir()
+	for _, want := range []string{"changed   welcome\n", "unchanged welcome\n"} {
+		if code, out, errs := run(t, keel, "apply", "-f", document, "--root", root); code != 0 || out != want {
+			t.Errorf("exit %d, out %q, want %q, err %q", code, out, want, errs)
+		}
+	}
+	if got := read(t, filepath.Join(root, "etc", "motd")); got != "hello" {
+		t.Errorf("etc/motd holds %q", got)
 	}
 	if code, out, errs := run(t, keel, "explain", "motd"); code != 0 || out != "motd does not describe its parameters\n" {
 		t.Errorf("exit %d, out %q, err %q", code, out, errs)
