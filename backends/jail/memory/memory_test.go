@@ -23,6 +23,11 @@ func TestMachine_keepsTheContract(t *testing.T) {
 			}
 			return m.Driver()
 		},
+		Exit: func(t *testing.T, _ jail.Driver, name string) {
+			if err := machines[t].MarkExited(name, 3); err != nil {
+				t.Fatal(err)
+			}
+		},
 		Foreign: func(t *testing.T, _ jail.Driver, name string) {
 			if err := machines[t].AddForeignLink(name); err != nil {
 				t.Fatal(err)
