@@ -52,7 +52,7 @@ func TestEnsure_maskedUnit(t *testing.T) {
 
 	refused(t, root, params, "/etc/systemd/system/foo.service", "/dev/null", "a device")
 	r := observe(t.Context(), t, root, params)
-	if len(r) != 1 || r[0].Verdict != drift.Drift || r[0].Observed != "a link to /dev/null, a device" {
+	if len(r) != 1 || r[0].Verdict != drift.Drift || r[0].Observed != "a link to /dev/null, a device" || !strings.Contains(r[0].Note, "link: replace") {
 		t.Errorf("observed %+v", r)
 	}
 

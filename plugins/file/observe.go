@@ -61,6 +61,34 @@ func (l *look) leaf(name string, declared, observed any) {
 	l.observed = append(l.observed, drift.Leaf{Path: p, Value: observed})
 }
 
+// other is the leaf for what is there and no file. Unless it is a link that may
+// be removed or replaced, it carries the reason why it stays.
+func (l *look) other(declared any, info host.Info) {
+	what, note := kind(info.Mode()), "it is no file: remove it by hand, or name another path"
+	own, err := l.files.Lstat(l.want.path)
+	switch {
+	case err != nil:
+		l.leaf("content", declared, unknown(err))
+		return
+	case own.Mode().Type() == fs.ModeSymlink:
+		text, err := l.files.Readlink(l.want.path)
+		if err != nil {
+			l.leaf("content", declared, unknown(err))
+			return
+		}
+		what, note = "a link to "+text, ""
+		switch {
+		case l.want.link == host.Refuse:
+			note = "it is a link, and link: refuse forbids to touch it"
+		case info.Mode().Type() != fs.ModeSymlink:
+			what += ", " + kind(info.Mode())
+			note = "what the link leads to is no file: write link: replace to put a file in the link's place"
+		}
+	}
+	l.leaf("content", declared, what)
+	l.observed[len(l.observed)-1].Note = note
+}
+
 // absent needs no content to tell what is there.
 func (l *look) absent() {
 	info, err := l.files.Lstat(l.want.path)
@@ -72,7 +100,7 @@ func (l *look) absent() {
 	case info.Mode().IsRegular():
 		l.leaf("content", nil, fmt.Sprintf("a file (%d bytes)", info.Size()))
 	default:
-		l.leaf("content", nil, l.other(info))
+		l.other(nil, info)
 	}
 }
 
@@ -92,7 +120,7 @@ func (l *look) present() {
 	case info.Mode().IsRegular():
 		l.leaf("content", expected, fmt.Sprintf("other content (%d bytes)", info.Size()))
 	default:
-		l.leaf("content", expected, l.other(info))
+		l.other(expected, info)
 	}
 	if errors.Is(err, fs.ErrPermission) { // mode and owner can be told all the same
 		info, err = l.stat(follow)
@@ -126,21 +154,6 @@ func (l *look) stat(follow bool) (host.Info, error) {
 		return l.files.Stat(l.want.path)
 	}
 	return l.files.Lstat(l.want.path)
-}
-
-// other tells what is there in place of a file.
-func (l *look) other(info host.Info) any {
-	if info.Mode().Type() == fs.ModeSymlink {
-		text, err := l.files.Readlink(l.want.path)
-		if err != nil {
-			return unknown(err)
-		}
-		return "a link to " + text
-	}
-	if end, err := l.files.Resolve(l.want.path); err == nil && end != l.want.path {
-		return fmt.Sprintf("a link to %s, %s", end, kind(info.Mode()))
-	}
-	return kind(info.Mode())
 }
 
 // shared is the leaf of a file's access list: there must be none on a secret.

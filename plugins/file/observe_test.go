@@ -18,6 +18,10 @@ func TestObserve_leaves(t *testing.T) {
 	const hello = "sha256:5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03 (6 bytes)"
 	const nothing = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 (0 bytes)"
 	leaf := func(name string, value any) drift.Leaf { return drift.Leaf{Path: drift.Path{name}, Value: value} }
+	stays := func(value any, note string) drift.State {
+		return drift.State{{Path: drift.Path{"content"}, Value: value, Note: note}}
+	}
+	const noFile = "it is no file: remove it by hand, or name another path"
 	uid := fmt.Sprint(os.Geteuid())
 	tests := []struct {
 		name     string
@@ -36,13 +40,19 @@ func TestObserve_leaves(t *testing.T) {
 			drift.State{leaf("content", hello)},
 			drift.State{leaf("content", nothing)}},
 		{"a folder", []entry{{path: "etc/motd/"}}, with(),
-			drift.State{leaf("content", hello)}, drift.State{leaf("content", "a folder")}},
+			drift.State{leaf("content", hello)}, stays("a folder", noFile)},
 		{"a link to a folder", []entry{{path: "run/"}, {path: "etc/motd", link: "../run"}}, with(),
-			drift.State{leaf("content", hello)}, drift.State{leaf("content", "a link to /run, a folder")}},
+			drift.State{leaf("content", hello)}, stays("a link to ../run, a folder", "what the link leads to is no file: write link: replace to put a file in the link's place")},
+		{"a folder below a linked folder", []entry{{path: "run/motd/"}, {path: "etc", link: "run"}}, with(),
+			drift.State{leaf("content", hello)}, stays("a folder", noFile)},
+		{"a link, when links are refused", []entry{{path: "etc/motd", link: "x"}}, with("link", "refuse"),
+			drift.State{leaf("content", hello)}, stays("a link to x", "it is a link, and link: refuse forbids to touch it")},
+		{"to be absent, and a link, when links are refused", []entry{{path: "etc/motd", link: "x"}}, with("-content", "ensure", "absent", "link", "refuse"),
+			drift.State{leaf("content", nil)}, stays("a link to x", "it is a link, and link: refuse forbids to touch it")},
 		{"a link that is to be replaced", []entry{{path: "etc/motd", link: "hello"}, {path: "etc/hello", content: "hello\n"}}, with("link", "replace"),
 			drift.State{leaf("content", hello)}, drift.State{leaf("content", "a link to hello")}},
 		{"to be empty, and a folder", []entry{{path: "etc/motd/"}}, with("content", ""),
-			drift.State{leaf("content", nothing)}, drift.State{leaf("content", "a folder")}},
+			drift.State{leaf("content", nothing)}, stays("a folder", noFile)},
 		{"to be empty, and a link that is to be replaced", []entry{{path: "etc/motd", link: "x"}, {path: "etc/x"}}, with("content", "", "link", "replace"),
 			drift.State{leaf("content", nothing)}, drift.State{leaf("content", "a link to x")}},
 		{"a file where its folder would be", []entry{{path: "etc", content: "x"}}, with("mode", "640"),
@@ -53,7 +63,7 @@ func TestObserve_leaves(t *testing.T) {
 		{"to be absent, and a link", []entry{{path: "etc/motd", link: "x"}}, with("-content", "ensure", "absent"),
 			drift.State{leaf("content", nil)}, drift.State{leaf("content", "a link to x")}},
 		{"to be absent, and a folder", []entry{{path: "etc/motd/"}}, with("-content", "ensure", "absent"),
-			drift.State{leaf("content", nil)}, drift.State{leaf("content", "a folder")}},
+			drift.State{leaf("content", nil)}, stays("a folder", noFile)},
 		{"an owner who is not there", []entry{{path: "etc/motd", content: "hello\n"}, {path: "etc/passwd", content: etcPasswd}}, with("owner", "mallory"),
 			drift.State{leaf("content", hello), leaf("owner", "mallory")},
 			drift.State{leaf("content", hello), leaf("owner", drift.Unknown{Kind: drift.Absent, Reason: `owner: "mallory" is no user in /etc/passwd: create it first, or give the number`})}},
@@ -128,6 +138,18 @@ func TestSensitive_isPrivate(t *testing.T) {
 		holds(t, root+"/etc/motd", "hello\n", mode)
 		if r := observe(ctx, t, root, params); !r.Settled() {
 			t.Errorf("mode %q: not private afterwards: %+v", name, r)
+		}
+	}
+}
+
+// What would be refused is refused by the plan already, in a dry run too.
+func TestTarget_refusesInThePlan(t *testing.T) {
+	root := rooted(t, entry{path: "etc/motd/"})
+	target := handler.Target("motd", New(), handler.NewMachine(contract.View(t, root), nil), root, with())
+	for _, o := range []drift.Options{{DryRun: true}, {}} {
+		r := drift.Ensure(t.Context(), target, o)
+		if len(r.Steps) != 1 || !strings.Contains(r.Steps[0].Refused, "remove it by hand") || r.Err == nil || r.Changed {
+			t.Errorf("dry run %v: got %+v", o.DryRun, r)
 		}
 	}
 }
