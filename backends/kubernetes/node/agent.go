@@ -117,7 +117,13 @@ func newAgent(env plugin.Env, s settings) (*agent, error) {
 func (a *agent) loop(ctx context.Context) *drift.Loop {
 	writing := context.WithoutCancel(ctx)
 	return &drift.Loop{
-		List: a.list, Done: func(res drift.Result) { a.done(writing, res) },
+		List: a.list,
+		Done: func(res drift.Result) {
+			if ctx.Err() != nil && errors.Is(res.Err, context.Canceled) {
+				return // neither done nor failed: the next agent does the rest
+			}
+			a.done(writing, res)
+		},
 		Interval: poll, Deadline: visitTime, Now: a.env.Now,
 		Options: drift.Options{DryRun: a.settings.DryRun, Lock: a.lock},
 	}

@@ -461,6 +461,24 @@ func TestAgent_orphanJournal(t *testing.T) {
 	}
 }
 
+// An edit that has a mistake does not hide that a restart is pending.
+func TestAgent_restartPendingBesideAMistake(t *testing.T) {
+	w := newAgentWorld(t)
+	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 99 })
+	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [b.service], ", 1))
+	w.pass(t)
+	w.stop() // the next agent does not know what the file said before
+	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "setting", "seting", 1))
+	w.pass(t)
+	if s := w.status(t, "a"); !s.RestartPending || !strings.Contains(s.Message, "seting") {
+		t.Errorf("status %+v", s)
+	}
+	w.systemd.log(t)
+	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 0 })
+	w.later(t, time.Minute)
+	w.restarts(t, "restart b.service") // once it was owed, the NodeConfig's mistake does not matter
+}
+
 func TestAgent_brokenOrphanJournalRefuses(t *testing.T) {
 	w := newAgentWorld(t)
 	file := filepath.Join(w.env.Root, journalDir, "gone.json")
@@ -602,6 +620,12 @@ func TestAgent_signalLetsAStepFinish(t *testing.T) {
 		t.Errorf("content %q", got)
 	}
 	w.restarts(t)
+	if got := w.states(t); len(got) != 0 {
+		t.Errorf("a visit that was called off wrote %v", got)
+	}
+	if log := w.log.String(); strings.Contains(log, "failed") || !strings.Contains(log, "agent ended") {
+		t.Errorf("log:\n%s", log)
+	}
 	m, err := openMachine(w.env)
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,7 @@ const (
 type config struct {
 	source     string // the document, for messages
 	name       string // of the NodeConfig; empty where the document does not tell
+	handler    string // spec.type
 	created    time.Time
 	generation int64
 	spec       []byte // v1alpha1.NodeConfigSpec as JSON
@@ -50,7 +51,7 @@ type config struct {
 func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) *config {
 	nc := doc.NodeConfig
 	c := &config{
-		source: source, name: nc.Name, created: nc.CreationTimestamp.Time, generation: nc.Generation,
+		source: source, name: nc.Name, handler: nc.Spec.Type, created: nc.CreationTimestamp.Time, generation: nc.Generation,
 		suspend: nc.Spec.Suspend, err: doc.Err,
 	}
 	if nc.Spec.Interval != nil {

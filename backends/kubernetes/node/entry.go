@@ -77,11 +77,6 @@ func (e *entry) note(res drift.Result, now time.Time) {
 	wait, invalid := (*drift.Wait)(nil), (*plugin.Exit)(nil)
 	e.waits = errors.As(res.Err, &wait)
 	e.visited, e.last, e.visitOf, e.target = true, now, e.trigger(), nil
-	for _, f := range res.Last() {
-		if f.Path.String() == restartLeaf {
-			e.pending = f.Verdict != drift.Same
-		}
-	}
 	switch {
 	case e.waits:
 	case res.Err == nil, errors.As(res.Err, &invalid) && invalid.Code == exitInvalid:

@@ -43,6 +43,7 @@ func (a *agent) done(ctx context.Context, res drift.Result) {
 		took = now.Sub(e.target.began)
 	}
 	e.note(res, now)
+	e.pending = a.owed(ctx, res)
 	res.Err = withMistake(e.config, res.Err)
 	a.log(e, res, took)
 	a.tally.add(a.env.Out, res, a.settings)
@@ -52,6 +53,18 @@ func (a *agent) done(ctx context.Context, res drift.Result) {
 	case e.config == nil && res.Err == nil && !a.settings.DryRun:
 		delete(a.entries, res.Target) // nothing is owed any more
 	}
+}
+
+// owed reports whether a restart is pending after a visit: as the visit saw it,
+// and where it saw nothing, as the journal says. A broken one may stand for some.
+func (a *agent) owed(ctx context.Context, res drift.Result) bool {
+	for _, f := range res.Last() {
+		if f.Path.String() == restartLeaf {
+			return f.Verdict != drift.Same
+		}
+	}
+	_, open, err := a.machine.restarts(res.Target, fileName(res.Target)).journal.Load(ctx)
+	return open || err != nil
 }
 
 // withMistake is the error of a visit to what a NodeConfig said before it had a
@@ -70,7 +83,11 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 	if a.settings.Once {
 		return
 	}
-	log := a.env.Log.With("target", res.Target, "changed", res.Changed, "took", took)
+	handler := "none"
+	if e.config != nil {
+		handler = e.config.handler
+	}
+	log := a.env.Log.With("target", res.Target, "handler", handler, "changed", res.Changed, "took", took)
 	said := oneLine(res.Err)
 	switch {
 	case e.waits && said != e.said:
