@@ -17,3 +17,5 @@ func (k *Keeper) Record(ctx context.Context, j *apijail.Jail) error { return k.a
 func (k *Keeper) RecordDelete(ctx context.Context, name string) error { return k.delete(ctx, name) }
 
 func (k *Keeper) Targets(ctx context.Context) ([]drift.Target, error) { return k.list(ctx) }
+
+func ParseRecord(data []byte, name string) (Record, error) { return parseRecord(data, name) }

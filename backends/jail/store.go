@@ -81,6 +81,11 @@ func (s *Store) read(file, name string) (r Record, err error) {
 	if err != nil {
 		return r, err
 	}
+	return parseRecord(data, name)
+}
+
+// parseRecord reads the record of the jail of that name.
+func parseRecord(data []byte, name string) (r Record, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	if err := dec.Decode(&r); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
 
 	"github.com/tlspu/keel/backends/jail"
 )
@@ -78,4 +79,33 @@ func TestStore_refusesWhatIsBroken(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzRecord holds that a record that is read is one that may be acted on, and
+// reads back as itself.
+func FuzzRecord(f *testing.F) {
+	text, err := yaml.Marshal(&jail.Record{Spec: spec("a", nil), EpairOrdinal: 7, Deleting: true})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte("spec: &x {spec: *x}\nepair_ordinal: 1"))
+	f.Add([]byte("spec: !!binary aGk=\n---"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := jail.ParseRecord(data, "a")
+		if err != nil {
+			return
+		}
+		if r.EpairOrdinal < 1 || r.Spec.Metadata.Name != "a" || r.Spec.Validate() != nil {
+			t.Fatalf("read as %+v", r)
+		}
+		text, err := yaml.Marshal(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := jail.ParseRecord(text, "a")
+		if diff := cmp.Diff(r, again); err != nil || diff != "" {
+			t.Fatal(err, diff)
+		}
+	})
 }
