@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/viper"
+	"gopkg.in/yaml.v3"
 
 	"github.com/tlspu/keel/core/plugin"
 )
@@ -77,14 +79,35 @@ func (a *app) readConfig(ctx context.Context, cmd *cobra.Command, v *viper.Viper
 		return path, exitWith(exitUnreadable, fmt.Errorf("settings file: %w", err))
 	}
 	v.SetConfigType("yaml")
-	if err := v.ReadConfig(bytes.NewReader(data)); err != nil {
-		if inner := errors.Unwrap(err); inner != nil {
-			err = inner
-		}
+	err = v.ReadConfig(bytes.NewReader(data))
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	if err == nil {
+		err = oneDocument(data)
+	}
+	if err != nil {
 		return path, exitWith(exitUnreadable, fmt.Errorf("settings file: %s: not valid YAML: %s",
 			path, strings.TrimPrefix(err.Error(), "yaml: ")))
 	}
 	return path, nil
+}
+
+// oneDocument refuses a second document, of which viper would not tell.
+func oneDocument(data []byte) error {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	for n := 1; ; n++ {
+		var node yaml.Node
+		err := dec.Decode(&node)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case n > 1:
+			return fmt.Errorf("line %d: a second document", node.Line)
+		}
+	}
 }
 
 // checkSection refuses keys of the section that are no settings.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -124,8 +123,6 @@ func codeOf(err error) int {
 		return exitUsage
 	case errors.As(err, &exit):
 		return exit.Code
-	case errors.Is(err, context.Canceled):
-		return exitInterrupted
 	}
 	return exitFailed
 }

@@ -144,8 +144,11 @@ type sheetServer struct {
 func (b *bench) role(_ context.Context, env plugin.Env, settings any) error {
 	b.env, b.settings = env, settings
 	env.Log.Info("ran", "args", env.Args)
-	if len(env.Args) > 0 && env.Args[0] == "fail" {
+	switch strings.Join(env.Args, " ") {
+	case "fail":
 		return &plugin.Exit{Code: 31, Err: errors.New("conflict")}
+	case "give up":
+		return fmt.Errorf("wait for a part of it: %w", context.Canceled)
 	}
 	return nil
 }

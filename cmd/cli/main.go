@@ -73,6 +73,9 @@ func (a *app) run(ctx context.Context) int {
 	root := a.command()
 	root.SetArgs(a.args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = &plugin.Exit{Code: exitInterrupted, Err: err}
+	}
 	if lost := a.out.failure(); lost != nil {
 		if errors.Is(lost, syscall.EPIPE) {
 			return exitPipe

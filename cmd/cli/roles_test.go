@@ -26,6 +26,7 @@ func TestRoles_run(t *testing.T) {
 		{name: "flags of the other are not", args: []string{"serve", "--port", "2", "--backend=sheets"}, want: 1, wantErr: "Usage: keel serve [flags]\nError: unknown flag: --port\n"},
 		{name: "a backend that there is not", args: []string{"serve", "--backend", "stone"}, want: 1, wantErr: "Usage: keel serve [flags]\nError: unknown backend \"stone\": use notes or sheets\n"},
 		{name: "an exit code of its own", args: []string{"note-agent", "fail"}, want: 31, wantErr: "Error: conflict\n", wantSettings: &agentSettings{}, wantArgs: []string{"fail"}},
+		{name: "cancelled, and by no signal", args: []string{"note-agent", "give", "up"}, want: 16, wantErr: "Error: wait for a part of it: context canceled\n", wantSettings: &agentSettings{}, wantArgs: []string{"give", "up"}},
 		{name: "half a name", args: []string{"note"}, want: 1, wantErr: "Commands about note\n"},
 		{name: "half a name and a mistake", args: []string{"note", "aply"}, want: 1, wantErr: "Usage: keel note COMMAND\nError: unknown command \"aply\" for \"keel note\" (did you mean apply?)\n"},
 	}

@@ -148,6 +148,18 @@ func TestSettings_mistakes(t *testing.T) {
 			wantErr: "Error: settings file: FILE: not valid YAML: line 1: did not find expected node content\n",
 		},
 		{
+			name: "a second document", file: "serve:\n---\nnote-agent:\n  dir: /x\n", want: 2,
+			wantErr: "Error: settings file: FILE: not valid YAML: line 2: a second document\n",
+		},
+		{
+			name: "a key that comes twice", file: "note-agent:\n  dir: /x\n  dir: /y\n", want: 2,
+			wantErr: "Error: settings file: FILE: not valid YAML: unmarshal errors:\n",
+		},
+		{
+			name: "a key that is no text", file: "note-agent:\n  1: x\n", want: 3,
+			wantErr: "Error: FILE: section note-agent: unknown key 1 (known: verbose, dir, every, count, tag, root, log-format, log-level)\n",
+		},
+		{
 			name: "a list for a file", file: "- a\n", want: 2,
 			wantErr: "Error: settings file: FILE: not valid YAML: unmarshal errors:\n",
 		},
@@ -181,7 +193,7 @@ func TestSettings_mistakes(t *testing.T) {
 				t.Errorf("exit %d, want %d", code, tt.want)
 			}
 			got := strings.ReplaceAll(errs, file, "FILE")
-			if tt.name == "a list for a file" { // the rest is the parser's
+			if strings.HasSuffix(tt.wantErr, "unmarshal errors:\n") { // the rest is the parser's
 				got, _, _ = strings.Cut(got, "\n")
 				got += "\n"
 			}
