@@ -1,0 +1,53 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// keel builds the binary and returns the folder it lies in.
+func keel(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "keel"), "github.com/tlspu/keel/cmd/keel")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// What the README shows of make run is what it prints, but for the times.
+func TestMakeRun_printsWhatTheReadmeShows(t *testing.T) {
+	cmd := exec.Command("./run.sh")
+	cmd.Env = append(os.Environ(), "KEEL_BIN="+keel(t))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("run.sh: %v\n%s", err, out)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, ok := strings.Cut(string(readme), "```\n$ make run\n")
+	if !ok {
+		t.Fatal("README.md has no block that starts with $ make run")
+	}
+	block, _, _ = strings.Cut(block, "```\n")
+	if diff := cmp.Diff(timeless(string(out)), timeless(block)); diff != "" {
+		t.Errorf("make run prints (-), README.md shows (+):\n%s", diff)
+	}
+}
+
+// timeless replaces what differs from run to run.
+func timeless(text string) string {
+	text = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)`).ReplaceAllString(text, "TIME")
+	text = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)\b`).ReplaceAllString(text, "TOOK")
+	return strings.TrimSpace(text)
+}
