@@ -2,7 +2,6 @@ package jail
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,23 +85,14 @@ func (k *Keeper) done(r drift.Result) {
 // by later passes. The Keeper keeps j, which must not be changed any more. It needs
 // Run.
 func (k *Keeper) Apply(ctx context.Context, j *apijail.Jail) (drift.Result, error) {
-	return k.command(ctx, j.Metadata.Name, func(ctx context.Context) error { return k.apply(ctx, j) })
+	return k.loop.Do(ctx, targetID(j.Metadata.Name), func(ctx context.Context) error { return k.apply(ctx, j) })
 }
 
 // Delete records that a jail shall go and takes it away at once, but none of its
 // volumes. A delete that fails, or is interrupted, goes on by itself. ErrNotFound:
 // there is no record of that name. It needs Run.
 func (k *Keeper) Delete(ctx context.Context, name string) (drift.Result, error) {
-	return k.command(ctx, name, func(ctx context.Context) error { return k.delete(ctx, name) })
-}
-
-// command runs f between two visits, and then visits the jail.
-func (k *Keeper) command(ctx context.Context, name string, f func(context.Context) error) (drift.Result, error) {
-	var err error
-	if ended := k.loop.Call(ctx, func(ctx context.Context) { err = f(ctx) }); ended != nil || err != nil {
-		return drift.Result{}, errors.Join(ended, err)
-	}
-	return k.loop.Do(ctx, targetID(name))
+	return k.loop.Do(ctx, targetID(name), func(ctx context.Context) error { return k.delete(ctx, name) })
 }
 
 func (k *Keeper) apply(ctx context.Context, j *apijail.Jail) error {

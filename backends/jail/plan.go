@@ -77,12 +77,8 @@ func (p *plan) leftAlone() bool {
 
 // observed is the value of a leaf on the host.
 func (p *plan) observed(path ...string) any {
-	for _, f := range p.r {
-		if f.Path.String() == drift.Path(path).String() {
-			return f.Observed
-		}
-	}
-	return nil
+	f, _ := p.r.At(path)
+	return f.Observed
 }
 
 // drifts reports that a leaf, or one below it, is not as declared.

@@ -1,5 +1,7 @@
 package drift
 
+import "slices"
+
 // Verdict is the outcome for one leaf. The text is part of the output format.
 type Verdict string
 
@@ -34,6 +36,16 @@ func (r Report) Count(v Verdict) int {
 		}
 	}
 	return n
+}
+
+// At is the finding on the leaf at p.
+func (r Report) At(p Path) (f Finding, ok bool) {
+	for _, f := range r {
+		if slices.Equal(f.Path, p) {
+			return f, true
+		}
+	}
+	return Finding{}, false
 }
 
 // Settled reports whether every declared leaf is the same or is not compared.

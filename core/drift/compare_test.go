@@ -154,3 +154,15 @@ func TestCompare_onlyDriftIsNoted(t *testing.T) {
 		t.Errorf("notes %q, want %q", got, want)
 	}
 }
+
+func TestReport_At(t *testing.T) {
+	r := Compare(State{at("a/b", "x"), at("a.b", "y")}, nil)
+	for _, leaf := range []Leaf{at("a/b", "x"), at("a.b", "y")} {
+		if f, ok := r.At(leaf.Path); !ok || f.Declared != leaf.Value {
+			t.Errorf("at %q: %+v, %v", []string(leaf.Path), f, ok)
+		}
+	}
+	if f, ok := r.At(Path{"a"}); ok {
+		t.Errorf("found %+v", f)
+	}
+}

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -161,28 +162,32 @@ func (l *Loop) remember(res Result) error {
 	return res.Err
 }
 
-// Do visits one target now, on the loop's goroutine, and forgets that it was to
-// wait. It is an error when List does not name it.
-func (l *Loop) Do(ctx context.Context, id string) (res Result, err error) {
-	found := fmt.Errorf("%s: no such target", id)
-	err = l.Call(ctx, func(ctx context.Context) {
-		targets, err := l.list(ctx)
-		if err != nil {
-			found = err
-			return
+// Do runs first, which may be nil, and then visits one target, both at once on
+// the loop's goroutine: what first changed is judged by that visit and by no pass
+// in between. That the target was to wait is forgotten. It is an error, and
+// nothing is visited, when first fails or when List does not name the target.
+func (l *Loop) Do(ctx context.Context, id string, first func(context.Context) error) (res Result, err error) {
+	called := l.Call(ctx, func(ctx context.Context) { res, err = l.do(ctx, id, first) })
+	return res, cmp.Or(called, err)
+}
+
+func (l *Loop) do(ctx context.Context, id string, first func(context.Context) error) (Result, error) {
+	if first != nil {
+		if err := first(ctx); err != nil {
+			return Result{}, err
 		}
-		for _, t := range targets {
-			if t.ID() == id {
-				delete(l.waits, id)
-				res, found = l.visit(ctx, t), nil
-				return
-			}
-		}
-	})
-	if err == nil {
-		err = found
 	}
-	return res, err
+	targets, err := l.list(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	for _, t := range targets {
+		if t.ID() == id {
+			delete(l.waits, id)
+			return l.visit(ctx, t), nil
+		}
+	}
+	return Result{}, fmt.Errorf("%s: no such target", id)
 }
 
 // Call runs f on the loop's goroutine, between two visits: how others touch

@@ -173,13 +173,15 @@ func TestLoop_doAndCall(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- l.Run(ctx) }()
 		synctest.Wait()
-		if err := l.Call(ctx, func(context.Context) { waiting = false }); err != nil {
-			t.Error(err)
-		}
-		if res, err := l.Do(ctx, "a"); err != nil || res.Target != "a" || res.Err != nil || visits != 2 {
+		enough := func(context.Context) error { waiting = false; return nil }
+		if res, err := l.Do(ctx, "a", enough); err != nil || res.Target != "a" || res.Err != nil || visits != 2 {
 			t.Errorf("Do: %+v, %v after %d visits", res, err, visits)
 		}
-		if _, err := l.Do(ctx, "b"); fmt.Sprint(err) != "b: no such target" {
+		no := errors.New("not allowed")
+		if _, err := l.Do(ctx, "a", func(context.Context) error { return no }); !errors.Is(err, no) || visits != 2 {
+			t.Errorf("Do whose first step failed: %v after %d visits", err, visits)
+		}
+		if _, err := l.Do(ctx, "b", nil); fmt.Sprint(err) != "b: no such target" {
 			t.Errorf("Do of a stranger: %v", err)
 		}
 		if err := l.Call(ctx, func(context.Context) { panic("boom") }); err == nil {
