@@ -120,16 +120,55 @@ func closing(line string) bool {
 	return line == "FAIL\n" || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "coverage:")
 }
 
-// close prints the skips and the line that counts.
+// close prints the skips, those of one reason together, and the line that counts.
 func (t *tally) close() {
-	if len(t.skips) > 0 {
-		t.printf("\nskipped:\n")
-		for _, s := range t.skips {
-			t.printf("  %s: %s\n", s.test, s.reason)
+	var reasons []string
+	tests := map[string][]string{} // by reason
+	for _, s := range t.skips {
+		if tests[s.reason] == nil {
+			reasons = append(reasons, s.reason)
 		}
-		t.printf("\n")
+		tests[s.reason] = append(tests[s.reason], s.test)
 	}
-	t.printf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, len(t.skips))
+	slices.Sort(reasons)
+	for _, r := range reasons {
+		t.printf("\nskipped, %s:\n", r)
+		for _, line := range gather(tests[r]) {
+			t.printf("  %s\n", line)
+		}
+	}
+	t.printf("\n%d passed, %d failed, %d skipped\n", t.passed, t.failed, len(t.skips))
+}
+
+// gather makes a line for each package of names "package Test/sub": the tests in
+// alphabetical order, and how many subtests of one are meant.
+func gather(names []string) []string {
+	slices.Sort(names)
+	var lines []string
+	pkg, test, subtests := "", "", 0
+	end := func() {
+		if subtests > 0 {
+			lines[len(lines)-1] += fmt.Sprintf(" (%d subtests)", subtests)
+		}
+		subtests = 0
+	}
+	for _, name := range names {
+		p, rest, _ := strings.Cut(name, " ")
+		top, _, sub := strings.Cut(rest, "/")
+		switch {
+		case p != pkg:
+			end()
+			lines = append(lines, p+": "+top)
+		case top != test:
+			end()
+			lines[len(lines)-1] += ", " + top
+		}
+		if pkg, test = p, top; sub {
+			subtests++
+		}
+	}
+	end()
+	return lines
 }
 
 // printf writes to a reader who may have gone away: the exit code still tells.

@@ -22,7 +22,7 @@ func TestTally_reports(t *testing.T) {
 {"Action":"output",` + pkg + `,"Output":"PASS\n"}
 {"Action":"pass",` + pkg + `,"Elapsed":0.26}
 `,
-			want: "ok   core/x 0.3s\n1 passed, 0 failed, 0 skipped\n",
+			want: "ok   core/x 0.3s\n\n1 passed, 0 failed, 0 skipped\n",
 		},
 		{
 			name: "a failed test is printed in full, its package is not counted again",
@@ -35,6 +35,7 @@ func TestTally_reports(t *testing.T) {
 			want: `github.com/tlspu/keel/core/x TestA
     a_test.go:3: wrong
 FAIL core/x 0.1s
+
 0 passed, 1 failed, 0 skipped
 `,
 			failed: 1,
@@ -46,15 +47,22 @@ FAIL core/x 0.1s
 {"Action":"output",` + pkg + `,"Test":"TestA","Output":"--- SKIP: TestA (0.00s)\n"}
 {"Action":"skip",` + pkg + `,"Test":"TestA"}
 {"Action":"skip",` + pkg + `,"Test":"TestB"}
+{"Action":"output",` + pkg + `,"Test":"TestC/a","Output":"    parts.go:24: needs strace: install it\n"}
+{"Action":"skip",` + pkg + `,"Test":"TestC/a"}
+{"Action":"output",` + pkg + `,"Test":"TestC/b","Output":"    parts.go:24: needs strace: install it\n"}
+{"Action":"skip",` + pkg + `,"Test":"TestC/b"}
+{"Action":"pass",` + pkg + `,"Test":"TestC"}
 {"Action":"pass",` + pkg + `,"Elapsed":0}
 `,
 			want: `ok   core/x 0.0s
 
-skipped:
-  core/x TestA: needs strace: install it
-  core/x TestB: no reason given
+skipped, needs strace: install it:
+  core/x: TestA, TestC (2 subtests)
 
-0 passed, 0 failed, 2 skipped
+skipped, no reason given:
+  core/x: TestB
+
+1 passed, 0 failed, 4 skipped
 `,
 		},
 		{
@@ -63,7 +71,7 @@ skipped:
 {"ImportPath":"x [x.test]","Action":"build-fail"}
 {"Action":"fail",` + pkg + `,"Elapsed":0,"FailedBuild":"x [x.test]"}
 `,
-			want:   "x.go:1: bad\nFAIL core/x 0.0s\n0 passed, 1 failed, 0 skipped\n",
+			want:   "x.go:1: bad\nFAIL core/x 0.0s\n\n0 passed, 1 failed, 0 skipped\n",
 			failed: 1,
 		},
 		{
@@ -71,18 +79,18 @@ skipped:
 			stream: `{"Action":"output",` + pkg + `,"Test":"TestA","Output":"half\n"}
 {"Action":"fail",` + pkg + `,"Elapsed":2}
 `,
-			want:   "half\nFAIL core/x 2.0s\n0 passed, 1 failed, 0 skipped\n",
+			want:   "half\nFAIL core/x 2.0s\n\n0 passed, 1 failed, 0 skipped\n",
 			failed: 1,
 		},
 		{
 			name:   "what go test prints before it starts is kept",
 			stream: "pattern ./nope: no such directory\n",
-			want:   "pattern ./nope: no such directory\n0 passed, 0 failed, 0 skipped\n",
+			want:   "pattern ./nope: no such directory\n\n0 passed, 0 failed, 0 skipped\n",
 		},
 		{
 			name:   "a package without tests says nothing",
 			stream: `{"Action":"skip",` + pkg + `,"Elapsed":0}` + "\n",
-			want:   "0 passed, 0 failed, 0 skipped\n",
+			want:   "\n0 passed, 0 failed, 0 skipped\n",
 		},
 	}
 	for _, tt := range tests {
