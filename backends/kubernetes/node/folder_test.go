@@ -177,6 +177,28 @@ func TestFolder_writeWithinATick(t *testing.T) {
 	f.want(t, map[string]string{"a": "two"})
 }
 
+// A file that looks as it did is not read, however many there are.
+func TestFolder_readsNothingThatLooksTheSame(t *testing.T) {
+	f := newTestFolder(t)
+	f.write(t, "a.yaml", doc("a", "one"))
+	f.poll(t)
+	path := filepath.Join(f.dir, "a.yaml")
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(doc("a", "two")), 0o600); err != nil { // in place: the same inode
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if f.poll(t) {
+		t.Error("the file was read")
+	}
+	f.want(t, map[string]string{"a": "one"})
+}
+
 func TestFolder_aFileOfTheFutureSettles(t *testing.T) {
 	f := newTestFolder(t)
 	f.clock = now.Add(24 * time.Hour)

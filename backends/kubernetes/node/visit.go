@@ -58,10 +58,8 @@ func (a *agent) done(ctx context.Context, res drift.Result) {
 // owed reports whether a restart is pending after a visit: as the visit saw it,
 // and where it saw nothing, as the journal says. A broken one may stand for some.
 func (a *agent) owed(ctx context.Context, res drift.Result) bool {
-	for _, f := range res.Last() {
-		if f.Path.String() == restartLeaf {
-			return f.Verdict != drift.Same
-		}
+	if f, ok := res.Last().At(drift.Path{restartLeaf}); ok {
+		return f.Verdict != drift.Same
 	}
 	_, open, err := a.machine.restarts(res.Target, fileName(res.Target)).journal.Load(ctx)
 	return open || err != nil
