@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,7 +63,7 @@ func (t *Tree) check(ctx context.Context, fd int, name string, f func(ctx contex
 	}
 	defer tmp.discard()
 	defer empty(tmp.fd)
-	if err := copyTo(tmp.fd, name, fd); err != nil {
+	if err := copyTo(ctx, tmp.fd, name, fd); err != nil {
 		return fmt.Errorf("copy it to %s to be checked: %w", private, err)
 	}
 	if err := f(ctx, private+"/"+tmp.name+"/"+name); err != nil {
@@ -74,11 +73,10 @@ func (t *Tree) check(ctx context.Context, fd int, name string, f func(ctx contex
 }
 
 // copyTo copies an open file to name in the folder dir.
-func copyTo(dir int, name string, from int) error {
+func copyTo(ctx context.Context, dir int, name string, from int) error {
 	to, err := openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(writerFunc(func(b []byte) (int, error) { return len(b), writeFD(to, b) }), all(from))
-	return errors.Join(err, unix.Close(to))
+	return errors.Join(copyAll(ctx, to, all(from)), unix.Close(to))
 }

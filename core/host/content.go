@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math"
@@ -91,7 +92,30 @@ func (fd readerAt) ReadAt(b []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// writerFunc is a function that writes.
-type writerFunc func([]byte) (int, error)
+// copyAll writes what r gives to an open file, until ctx ends.
+func copyAll(ctx context.Context, fd int, r io.Reader) error {
+	_, err := io.Copy(&writer{fd: fd, ended: ctx.Err}, r)
+	return err
+}
 
-func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+// A writer writes to an open file in pieces, so that it can be stopped.
+type writer struct {
+	fd    int
+	ended func() error
+}
+
+const piece = 1 << 20
+
+func (w *writer) Write(b []byte) (n int, err error) {
+	for n < len(b) {
+		next := b[n:min(n+piece, len(b))]
+		if err := w.ended(); err != nil {
+			return n, err
+		}
+		if err := writeFD(w.fd, next); err != nil {
+			return n, err
+		}
+		n += len(next)
+	}
+	return n, nil
+}

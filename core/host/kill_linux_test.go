@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/tlspu/keel/test/parts"
@@ -81,11 +82,7 @@ var scheduling = []string{"mmap", "munmap", "madvise", "rt_sigaction", "rt_sigpr
 
 func TestPut_killedAtEverySystemCall(t *testing.T) {
 	parts.Need(t, "strace")
-	program := filepath.Join(t.TempDir(), "put")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./testdata/put").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := buildVictim(t)
 	for _, v := range []victim{
 		{"replace", program, "/etc/f", "old content\n"},
 		{"mend", program, "/etc/f", newContent},
@@ -170,4 +167,47 @@ func (v victim) survives(t *testing.T, call string, n int) bool {
 		t.Errorf("%s: left behind: %v", at, l)
 	}
 	return err != nil
+}
+
+// The order of calls is what keeps content secret and whole; a test of its
+// effects cannot see a missing sync.
+func TestPut_orderOfCalls(t *testing.T) {
+	parts.Need(t, "strace", "root", "setfacl")
+	v := victim{name: "replace", program: buildVictim(t), path: "/etc/f", content: "old content\n"}
+	root := v.machine(t)
+	acls(t, "setfacl", "-m", "u:1:r", filepath.Join(root, v.path))
+	log, err := v.strace(t, root, "-y", "-e", "trace=openat,write,fchown,fsetxattr,fchmod,fsync,renameat,renameat2")
+	must(t, err)
+	var got []string
+	for line := range strings.Lines(log) {
+		_, call, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, args, _ := strings.Cut(strings.TrimSpace(call), "(")
+		switch {
+		case name == "openat" && strings.Contains(args, "O_CREAT|O_EXCL|O_NOFOLLOW") && strings.Contains(args, ", 0600)"):
+			got = append(got, "create 0600")
+		case name == "fsetxattr" && strings.Contains(args, "posix_acl"):
+			got = append(got, "ACL")
+		case name == "fsetxattr":
+			got = append(got, "attribute")
+		case name == "fsync" && strings.Contains(args, "/etc>"):
+			got = append(got, "fsync folder")
+		case (name == "write" || name == "fsync") && strings.Contains(args, ".keel-"), name == "fchown", name == "fchmod", name == "renameat", name == "renameat2":
+			got = append(got, name)
+		}
+	}
+	want := []string{"create 0600", "write", "fchown", "ACL", "fchmod", "attribute", "fsync", "renameat", "fsync folder"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("calls (-want +got):\n%s\n%s", diff, log)
+	}
+}
+
+// buildVictim builds testdata/put.
+func buildVictim(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "put")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./testdata/put").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
 }

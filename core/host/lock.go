@@ -70,30 +70,15 @@ func tryLock(dir int) (fd int, holder string, err error) {
 	if err != nil {
 		return -1, "", err
 	}
-	keep := false
-	defer func() {
-		if !keep {
-			closeFD(fd) // and with it the lock
-		}
-	}()
 	err = lockFD(fd)
+	if err == nil {
+		return fd, "", nil
+	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return -1, holderIn(fd), nil
+		holder, err = holderIn(fd), nil
 	}
-	if err != nil {
-		return -1, "", err
-	}
-	// It counts only under its name: somebody may have removed the file.
-	mine, err := fstat(fd, "lock")
-	if err != nil {
-		return -1, "", err
-	}
-	now, err := lstatat(dir, "lock")
-	if err != nil || now.id != mine.id {
-		return -1, "somebody who is removing it", nil
-	}
-	keep = true
-	return fd, "", nil
+	closeFD(fd)
+	return -1, holder, err
 }
 
 // holderIn reads who holds the lock.

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 const lockRoot = "KEEL_TEST_LOCK_ROOT"
@@ -177,25 +175,6 @@ func TestLock_oddFiles(t *testing.T) {
 				t.Errorf("its folder is %v, %v", info.Mode(), err)
 			}
 		})
-	}
-}
-
-func TestLock_fileRemovedMeanwhile(t *testing.T) {
-	root := scratch(t)
-	tree := openTree(t, root)
-	p, err := tree.privateDir()
-	must(t, err)
-	defer p.close()
-	// Somebody holds the lock, and the file is removed under him.
-	old, _, err := tryLock(p.dir.fd)
-	must(t, err)
-	must(t, os.Remove(filepath.Join(root, "run/keel/lock")))
-	unlock, err := tree.Lock(t.Context(), "test")
-	must(t, err)
-	defer unlock()
-	must(t, unix.Close(old))
-	if fd, holder, err := tryLock(p.dir.fd); fd >= 0 || err != nil || !strings.Contains(holder, "(test)") {
-		t.Errorf("the lock in force is held by %q, %v", holder, err)
 	}
 }
 

@@ -1,6 +1,8 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,6 +166,75 @@ func TestTree_ofAUserKeptByRoot(t *testing.T) {
 		t.Errorf("Read = %q, %v", got, err)
 	}
 	if _, err := tree.Put(t.Context(), "/l/new/f", strings.NewReader("x"), Attr{Parents: 0o755}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPut_temporaryFolderOfSomebodyElse(t *testing.T) {
+	parts.Need(t, "root")
+	s := newSite(t)
+	tree := openTree(t, s.root())
+	for _, tt := range []struct{ path, temp, want string }{
+		{"/etc/f", "/home/bob", "others may replace files in it"},
+		{"/home/alice/f", "/home/bob", "others may replace files in it"},
+		{"/home/bob/f", "/home/bob", ""},
+		{"/home/bob/f", "/data", ""},
+	} {
+		_, err := tree.Put(t.Context(), tt.path, strings.NewReader("new"), Attr{Temp: tt.temp})
+		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("Put(%s) by way of %s = %v, want %q", tt.path, tt.temp, err, tt.want)
+		}
+	}
+}
+
+func TestPut_temporaryFileExchanged(t *testing.T) {
+	s := newSite(t)
+	tree := openTree(t, s.root())
+	exchange := func(context.Context, string) error {
+		found := leftovers(t, filepath.Join(s.root(), "etc"))
+		if len(found) != 1 {
+			t.Fatalf("temporary files: %v", found)
+		}
+		return errors.Join(os.Rename(found[0], found[0]+".moved"), os.WriteFile(found[0], []byte("other"), 0o644))
+	}
+	changed, err := tree.Put(t.Context(), "/etc/f", strings.NewReader("new"), Attr{Check: exchange})
+	if !changed || err == nil || !strings.Contains(err.Error(), "somebody else replaced it") {
+		t.Errorf("Put = %v, %v, want an error: path holds what somebody else wrote", changed, err)
+	}
+}
+
+func TestTempDir_isGivenAwayOnlyEmpty(t *testing.T) {
+	parts.Need(t, "root")
+	s := newSite(t)
+	tree := openTree(t, s.root())
+	p, err := tree.walk("/etc/.", walkOptions{})
+	must(t, err)
+	defer p.close()
+	// As if bob had put root's folder in the place of the one just made.
+	tmp := &temp{fd: p.dir.fd}
+	if err := tmp.giveAway(bob, bob); err == nil {
+		t.Error("a folder that holds something was given away")
+	}
+	if info, err := tree.Stat("/etc"); err != nil || info.UID != 0 {
+		t.Errorf("/etc belongs to %d, %v", info.UID, err)
+	}
+}
+
+func TestWalk_upFromAFolderThatMoved(t *testing.T) {
+	s := newSite(t)
+	s.folder("root/data/d", 0)
+	tree := openTree(t, s.root())
+	move := func(f folder, name, _ string) error {
+		return errors.Join(
+			os.Mkdir(filepath.Join(s.root(), "data/d", name), 0o755),
+			os.Rename(filepath.Join(s.root(), "data/d"), filepath.Join(s.root(), "opt/d")))
+	}
+	p, err := tree.walk("/data/d/new/../../f", walkOptions{mkdir: move})
+	if err == nil {
+		p.close()
+		t.Fatalf("the walk ended at %s", p.path)
+	}
+	if !strings.Contains(err.Error(), "was moved while it was walked") {
 		t.Error(err)
 	}
 }

@@ -103,12 +103,7 @@ func (w *write) run(ctx context.Context, r io.Reader) (changed bool, err error) 
 		return false, w.place.refused(err)
 	}
 	defer tmp.discard()
-	if _, err := io.Copy(writerFunc(func(b []byte) (int, error) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		return len(b), writeFD(tmp.fd, b)
-	}), r); err != nil {
+	if err := copyAll(ctx, tmp.fd, r); err != nil {
 		return false, err
 	}
 	if w.old != nil && !ok {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -372,3 +373,54 @@ func TestPut_temporaryNamesThatAreTaken(t *testing.T) {
 		t.Errorf("Put without random names = %v", err)
 	}
 }
+
+// zeros gives n zero bytes and keeps none.
+type zeros struct{ n int }
+
+func (z *zeros) Read(b []byte) (int, error) {
+	if z.n == 0 {
+		return 0, io.EOF
+	}
+	k := min(len(b), z.n)
+	clear(b[:k])
+	z.n -= k
+	return k, nil
+}
+
+func TestPut_largeContentIsStreamed(t *testing.T) {
+	const size = 64 << 20
+	root := scratch(t)
+	tree := openTree(t, root)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for _, want := range []bool{true, false} {
+		changed, err := tree.Put(t.Context(), "/f", &zeros{size}, Attr{})
+		if err != nil || changed != want {
+			t.Fatalf("Put = %v, %v, want %v", changed, err, want)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if info, err := tree.Stat("/f"); err != nil || info.Size() != size {
+		t.Errorf("the file has %d bytes, %v", info.Size(), err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
+		t.Errorf("it took %d bytes of memory", used)
+	}
+}
+
+func TestPut_cancelledInTheMiddle(t *testing.T) {
+	root := scratch(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	r := io.MultiReader(&zeros{2 << 20}, readerFunc(func([]byte) (int, error) { cancel(); return 0, io.EOF }), &zeros{2 << 20})
+	changed, err := openTree(t, root).Put(ctx, "/f", r, Attr{})
+	if changed || !errors.Is(err, context.Canceled) {
+		t.Errorf("Put = %v, %v", changed, err)
+	}
+	if l := leftovers(t, root); l != nil {
+		t.Errorf("left behind: %v", l)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

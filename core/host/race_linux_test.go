@@ -1,6 +1,7 @@
 package host
 
 import (
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -87,23 +88,33 @@ func TestRace_linkAndLink(t *testing.T) {
 
 func TestRace_rootsLinkAndUsersLink(t *testing.T) {
 	s := bobsSite(t)
-	// Text and owner of a link must be one answer: root's may lead to bob's, but
-	// bob's may not lead to root's.
-	s.link("/home/bob/d", "root/home/bob/good", 0)
-	s.link("/etc", "root/home/bob/bad", bob)
-	race(t, s, "/home/bob/good", "/home/bob/bad", "/home/bob/good/f")
+	// Text and owner of a link must be one answer: root's may lead anywhere, bob's
+	// may not lead to root's.
+	s.link("/home/bob/d", "root/opt/good", 0)
+	s.link("/etc", "root/opt/bad", bob)
+	raceRead(t, s, "/opt/good", "/opt/bad", "/opt/good/f")
 }
 
 func TestRace_fileAndLink(t *testing.T) {
 	s := bobsSite(t)
-	s.link("/etc/f", "root/home/bob/l", bob)
+	s.link("../../etc/f", "root/home/bob/l", bob) // where the kernel would find it too
+	raceRead(t, s, "/home/bob/g", "/home/bob/l", "/home/bob/g")
 	race(t, s, "/home/bob/g", "/home/bob/l", "/home/bob/g")
 }
 
 func TestRace_fileAndPipe(t *testing.T) {
 	s := bobsSite(t)
 	mknod(t, filepath.Join(s.root(), "home/bob/p"), unix.S_IFIFO|0o666, 0)
+	raceRead(t, s, "/home/bob/g", "/home/bob/p", "/home/bob/g")
 	race(t, s, "/home/bob/g", "/home/bob/p", "/home/bob/g")
+}
+
+func TestRace_filesBehindALink(t *testing.T) {
+	s := bobsSite(t)
+	s.file("root/home/bob/roots", 0)
+	must(t, os.WriteFile(filepath.Join(s.root(), "home/bob/roots"), []byte("root's"), 0o600))
+	s.link("g", "root/home/bob/l", bob)
+	raceRead(t, s, "/home/bob/g", "/home/bob/roots", "/home/bob/l")
 }
 
 func TestRace_folderThatMoves(t *testing.T) {
@@ -112,6 +123,29 @@ func TestRace_folderThatMoves(t *testing.T) {
 	s.folder("root/home/bob/x", bob)
 	// Going up from a folder that was moved must not lead elsewhere.
 	race(t, s, "/home/bob/d/e", "/home/bob/x", "/home/bob/d/e/../f")
+}
+
+// raceRead reads a path of bob's while two names are exchanged. Nothing of root's
+// may come of it.
+func raceRead(t *testing.T, s *site, a, b, path string) {
+	t.Helper()
+	tree := openTree(t, s.root())
+	stop := flip(t, filepath.Join(s.root(), a), filepath.Join(s.root(), b))
+	read := 0
+	for range 3 * rounds {
+		got, err := tree.Read(path, 1000)
+		if err == nil && !strings.HasPrefix(string(got), "root/home/bob/") {
+			t.Fatalf("Read = %q", got)
+		}
+		if err == nil {
+			read++
+		}
+	}
+	flips := stop()
+	t.Logf("%d times exchanged, %d read", flips, read)
+	if flips < rounds/10 || read == 0 || read == 3*rounds {
+		t.Errorf("too few to mean anything")
+	}
 }
 
 // race reads and writes a path of bob's while he exchanges two names. Root's

@@ -56,7 +56,7 @@ type leading struct {
 // Whoever opens the place's name asks again about what was really opened.
 func (p *place) admits(info Info) error {
 	if info.IsDir() && p.name != "." {
-		if err := p.w.mayEnter(p.dir, info, p.path); err != nil {
+		if err := p.w.mayEnter(p.dir, info, p.name); err != nil {
 			return err
 		}
 	}
@@ -227,7 +227,7 @@ func (w *walk) turn(name string) error {
 func (w *walk) into(fd int, name string) error {
 	info, err := fstat(fd, name)
 	if err == nil {
-		err = w.mayEnter(w.at, info, w.join(name))
+		err = w.mayEnter(w.at, info, name)
 	}
 	if err != nil {
 		closeFD(fd)
@@ -242,18 +242,18 @@ func (w *walk) into(fd int, name string) error {
 
 // mayEnter is the owner rule for folders: a user's folder leads to no folder
 // of somebody else, for who may rename it in could have put it there.
-func (w *walk) mayEnter(parent folder, child Info, path string) error {
+func (w *walk) mayEnter(parent folder, child Info, name string) error {
 	if w.view.trusts(parent.uid) || parent.uid == child.UID || onProc(parent) {
 		return nil
 	}
-	return fmt.Errorf("%s of user %d lies in a folder of user %d, who may have moved it there: refused", path, child.UID, parent.uid)
+	return fmt.Errorf("%s of user %d lies in a folder of user %d, who may have moved it there: refused", w.join(name), child.UID, parent.uid)
 }
 
 // link puts a link's text in front of what is still to walk.
 func (w *walk) link(name, text string, info Info) error {
 	path := w.join(name)
 	if w.opts.noLinks {
-		return fmt.Errorf("%s is a link, and none is allowed here: %w", path, unix.ELOOP)
+		return fmt.Errorf("%s is a link, and none is allowed here", path)
 	}
 	if err := w.turn(name); err != nil {
 		return err
