@@ -1,0 +1,58 @@
+package machine
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+)
+
+// Process was started on a host.
+type Process struct {
+	PID int // as seen from here
+
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error // of Wait, once ended is closed
+}
+
+// Wait waits for the end of the process; its error is that of exec.Cmd.Wait.
+// Every call gives the same answer.
+func (p *Process) Wait() error {
+	<-p.ended
+	return p.err
+}
+
+// Signal sends a signal; a process that has ended is an error.
+func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
+
+// Kill kills the process and waits for its end.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// start starts cmd in the namespaces that enter moves a thread to. The thread is
+// kept as long as cmd runs: a Pdeathsig is sent when the thread ends that
+// started a process, not when the program does.
+func start(cmd *exec.Cmd, enter func() error) (*Process, error) {
+	p := &Process{cmd: cmd, ended: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// Never unlocked: the thread ends with the goroutine, for nothing else
+		// could run in it.
+		runtime.LockOSThread()
+		err := enter()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err == nil {
+			p.PID = cmd.Process.Pid
+		}
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+		}
+		close(p.ended)
+	}()
+	return p, <-started
+}
