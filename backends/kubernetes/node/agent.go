@@ -80,7 +80,7 @@ type agent struct {
 	looked   bool              // the folder was read once
 	blind    error             // why the folder could not be read last time
 	unswept  bool              // statuses of what is gone may be there
-	visiting string
+	visiting string            // target ID, for notes
 	tally    tally
 }
 
@@ -100,7 +100,7 @@ func newAgent(env plugin.Env, s settings) (*agent, error) {
 		return nil, err
 	}
 	a := &agent{
-		settings: s, env: env, machine: m, entries: map[string]*entry{}, unswept: true,
+		settings: s, env: env, machine: m, entries: map[string]*entry{},
 		folder: &folder{dir: s.ConfigDir, handlers: env.Handlers, now: env.Now, log: env.Log},
 	}
 	if !s.DryRun {
@@ -191,8 +191,6 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 	changed := a.look()
 	if changed {
 		a.load()
-		a.contest()
-		a.adopt()
 		a.unswept = a.statuses != nil
 	}
 	if a.unswept && a.blind == nil && a.folder.whole() {
@@ -200,13 +198,12 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 		a.statuses.sweep(a.named())
 	}
 	now := a.env.Now()
-	if !a.anyDue(now) {
+	if !changed && !a.anyDue(now) {
 		return nil, nil
 	}
-	a.machine.look.Forget() // a new pass looks anew
-	if !changed {
-		a.contest() // links may lead elsewhere now
-	}
+	a.machine.look.Forget() // a new pass looks anew, also at where links lead
+	a.contest()
+	a.adopt()
 	var due []drift.Target
 	for _, id := range a.order() {
 		if e := a.entries[id]; e.due(now, a.settings.DefaultInterval) {

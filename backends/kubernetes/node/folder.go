@@ -48,6 +48,7 @@ type file struct {
 	info    fs.FileInfo // of the content that was read, or is to be read
 	since   time.Time   // when info was first seen
 	fresh   bool        // info may hide another write: read again
+	waited  bool        // the last scan left it to this one
 	read    bool
 	err     error     // why the file as a whole cannot be read
 	configs []*config // in the order of the file
@@ -55,7 +56,7 @@ type file struct {
 
 // scan looks for files that changed, and reports whether what the folder holds
 // is another than before. With eager a file is read at once; otherwise one that
-// was written a moment ago is left until the next scan, for it may still be
+// was written a moment ago is left to the next scan, once, for it may still be
 // growing. When the folder itself cannot be read everything stays as it was.
 func (f *folder) scan(eager bool) (changed bool, err error) {
 	entries, err := os.ReadDir(f.dir)
@@ -114,10 +115,12 @@ func (f *folder) visit(known *file, eager bool) (changed bool) {
 	if known.info == nil || !sameFile(known.info, info) {
 		known.info, known.since, known.read = info, now, false
 		known.fresh = now.Sub(info.ModTime()) < racy
-		if known.fresh && !eager {
+		if known.fresh && !eager && !known.waited {
+			known.waited = true
 			return false
 		}
 	}
+	known.waited = false
 	if known.read && !known.fresh {
 		return false
 	}

@@ -230,6 +230,19 @@ func TestFolder_waitsForAWriter(t *testing.T) {
 	}
 }
 
+// One that is written all the time is read all the same.
+func TestFolder_waitsOnlyOnce(t *testing.T) {
+	f := newTestFolder(t)
+	for range 2 {
+		f.clock = f.clock.Add(poll)
+		f.write(t, "a.yaml", doc("a", "one"))
+		if _, err := f.scan(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.want(t, map[string]string{"a": "one"})
+}
+
 func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
 	for _, tt := range []struct{ name, content, err string }{
 		{"half a document", "kind: NodeConfig\nmeta", "not YAML: line 2: could not find expected ':'"},

@@ -152,7 +152,7 @@ func (t *tally) add(out io.Writer, res drift.Result, s settings) {
 	case res.Changed:
 		word = "changed"
 	}
-	_, _ = fmt.Fprintf(out, "%-9s %s%s\n", word, res.Target, printable(rest)) // nobody may be listening
+	_, _ = fmt.Fprintf(out, "%-9s %s%s\n", word, printable(res.Target), printable(rest)) // nobody may be listening
 }
 
 func steps(res drift.Result) []drift.Step {

@@ -1,0 +1,154 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tlspu/keel/core/plugin"
+	"github.com/tlspu/keel/core/restart"
+	"github.com/tlspu/keel/test/contract"
+)
+
+func TestAgent_dryRunWritesNothing(t *testing.T) {
+	w := newAgentWorld(t)
+	w.settings.DryRun, w.settings.Once = true, true
+	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service], ", 1))
+	orphan := filepath.Join(w.env.Root, journalDir, "gone.json")
+	if err := os.MkdirAll(filepath.Dir(orphan), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(orphan, []byte(`{"phase":"ensuring","units":{"b.service":""}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, state := contract.Snapshot(t, w.env.Root), contract.Snapshot(t, filepath.Dir(w.settings.ConfigDir))
+	if err := w.run(t); err != nil {
+		t.Error(err)
+	}
+	root.Unchanged(t, w.env.Root, "a dry run")
+	state.Unchanged(t, filepath.Dir(w.settings.ConfigDir), "a dry run")
+	w.restarts(t)
+	want := "would change restart/gone\n  would restart b.service\n" +
+		"would change a\n  would note that a.service may need a restart\n  would ensure path:/etc/a (value)\n" +
+		"  would note what must be restarted\n  would restart a.service\n"
+	if diff := cmp.Diff(want, w.out.String()); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}
+
+func TestRole_once(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		arrange func(w *agentWorld)
+		out     string
+		code    int
+	}{
+		{"in order", func(w *agentWorld) { w.write(t, "b.yaml", doc("b", "one")); w.write(t, "a.yaml", doc("a", "one")) },
+			"changed   a\nchanged   b\n", 0},
+		{"nothing to do", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.keep("a", "one") },
+			"unchanged a\n", 0},
+		{"invalid", func(w *agentWorld) {
+			w.write(t, "a.yaml", doc("a", "one"))
+			w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "path: /", "path: ", 1))
+		}, "changed   a\nerror     b: DIR/b.yaml: params.path: must be absolute\n", 3},
+		{"invalid and without a name", func(w *agentWorld) { w.write(t, "b.yaml", "kind: ConfigMap\n") },
+			"error     DIR/b.yaml: line 1: kind: must be NodeConfig, not \"ConfigMap\"\n", 3},
+		{"a name twice", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.write(t, "b.yaml", doc("a", "two")) },
+			"error     a: DIR/a.yaml: metadata.name: a is the name in DIR/b.yaml too, so none of them is kept: rename or remove one\n", 3},
+		{"unreadable", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.write(t, "b.yaml", "a: [") },
+			"changed   a\nerror     DIR/b.yaml: not YAML: line 1: did not find expected node content\n", 2},
+		{"failed", func(w *agentWorld) {
+			w.write(t, "a.yaml", doc("a", "one"))
+			*w.handler.fail = errors.New("disk\non fire")
+		},
+			"error     a: ensure path:/etc/a (value): disk; on fire\n", 16},
+		{"all of it", func(w *agentWorld) {
+			w.write(t, "a.yaml", doc("a", "one"))
+			w.write(t, "b.yaml", "a: [")
+			w.write(t, "c.yaml", strings.Replace(doc("c", "one"), "path: /", "path: ", 1))
+			*w.handler.fail = errors.New("disk on fire")
+		}, "error     a: ensure path:/etc/a (value): disk on fire\nerror     c: DIR/c.yaml: params.path: must be absolute\n" +
+			"error     DIR/b.yaml: not YAML: line 1: did not find expected node content\n", 2},
+		{"no folder", func(w *agentWorld) { w.settings.ConfigDir = "/nowhere" }, "", 2},
+		{"no machine", func(w *agentWorld) { w.env.Root = "/nowhere" }, "", 2},
+		{"a short interval", func(w *agentWorld) { w.settings.DefaultInterval = time.Second }, "", 3},
+		{"one folder for both", func(w *agentWorld) { w.settings.StateDir = w.settings.ConfigDir }, "", 3},
+		{"no folder for statuses", func(w *agentWorld) { w.settings.StateDir = "" }, "", 3},
+		{"this machine, and not root", func(w *agentWorld) { w.env.Root, w.env.UID = "/", 1000 }, "", 15},
+		{"this machine through a link, and not root", func(w *agentWorld) {
+			link := filepath.Join(t.TempDir(), "link")
+			if err := os.Symlink("/", link); err != nil {
+				t.Fatal(err)
+			}
+			w.env.Root, w.env.UID = link, 1000
+		}, "", 15},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newAgentWorld(t)
+			w.settings.Once = true
+			dir := w.settings.ConfigDir
+			tt.arrange(w)
+			err := w.run(t)
+			code := 0
+			if exit := (*plugin.Exit)(nil); errors.As(err, &exit) {
+				code = exit.Code
+			} else if err != nil {
+				t.Error(err)
+			}
+			if code != tt.code {
+				t.Errorf("exit %d (%v), want %d", code, err, tt.code)
+			}
+			if diff := cmp.Diff(tt.out, strings.ReplaceAll(w.out.String(), dir, "DIR")); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// keep puts a value where the NodeConfig of a name wants it.
+func (w *agentWorld) keep(name, value string) {
+	_ = os.MkdirAll(filepath.Join(w.env.Root, "etc"), 0o755)
+	_ = os.WriteFile(filepath.Join(w.env.Root, "etc", name), []byte(value), 0o644)
+}
+
+// A signal lets the step that runs come to its end; the next agent does the rest.
+func TestAgent_signalLetsAStepFinish(t *testing.T) {
+	w := newAgentWorld(t)
+	w.env.Now = time.Now
+	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service], ", 1))
+	ctx, cancel := context.WithCancel(t.Context())
+	*w.handler.hold = cancel
+	if err := Role().Run(ctx, w.env, &w.settings); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.content(t, "a"); got != "one" {
+		t.Errorf("content %q", got)
+	}
+	w.restarts(t)
+	if got := w.states(t); len(got) != 0 {
+		t.Errorf("a visit that was called off wrote %v", got)
+	}
+	if log := w.log.String(); strings.Contains(log, "failed") || !strings.Contains(log, "agent ended") {
+		t.Errorf("log:\n%s", log)
+	}
+	m, err := openMachine(w.env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, open, err := restart.NewFile(m.tree, journalDir+"/a.json").Load(t.Context())
+	if err != nil || !open || rec.Phase != restart.Ensuring {
+		t.Errorf("journal %+v, open %v, %v", rec, open, err)
+	}
+	*w.handler.hold = nil
+	w.settings.Once = true
+	if err := w.run(t); err != nil {
+		t.Fatal(err)
+	}
+	w.restarts(t, "daemon-reload", "restart a.service")
+}
