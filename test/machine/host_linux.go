@@ -41,9 +41,10 @@ type Options struct {
 type Host struct {
 	PID int // of its systemd, as seen from here
 
-	name string
-	disk string // upper and work of the overlay
-	off  func() // kills it and waits for its end; nil when it is off
+	name    string
+	nsenter string // where it lies here
+	disk    string // upper and work of the overlay
+	off     func() // kills it and waits for its end; nil when it is off
 }
 
 // Boot starts a host and waits until it is up. It skips the test where that
@@ -51,11 +52,8 @@ type Host struct {
 func Boot(t testing.TB, o Options) *Host {
 	t.Helper()
 	parts.Need(t, "root", "debian-root", "nsenter", "unshare", "mount")
-	h := &Host{name: o.Name, disk: t.TempDir()}
-	if h.name == "" {
-		h.name = "debian"
-	}
-	if err := h.install(o.Prepare); err != nil {
+	h, err := newHost(o, t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Off() })
@@ -63,6 +61,19 @@ func Boot(t testing.TB, o Options) *Host {
 		t.Fatal(err)
 	}
 	return h
+}
+
+// newHost makes a host that is off.
+func newHost(o Options, disk string) (*Host, error) {
+	h := &Host{name: o.Name, disk: disk}
+	if h.name == "" {
+		h.name = "debian"
+	}
+	var err error
+	if h.nsenter, err = exec.LookPath("nsenter"); err != nil {
+		return nil, err
+	}
+	return h, h.install(o.Prepare)
 }
 
 // Reboot pulls the plug and boots the host again from what is on its disk.
@@ -87,7 +98,7 @@ func (h *Host) Root() string { return fmt.Sprintf("/proc/%d/root", h.PID) }
 // Argv is the command line that runs a command on the host, as an administrator
 // who is logged in would.
 func (h *Host) Argv(argv ...string) []string {
-	return append([]string{"nsenter", "-t", strconv.Itoa(h.PID), "-a", "--"}, argv...)
+	return append([]string{h.nsenter, "-t", strconv.Itoa(h.PID), "-a", "--"}, argv...)
 }
 
 // Runner runs commands on the host.

@@ -48,13 +48,14 @@ func TestBoot_isAMachineOfItsOwn(t *testing.T) {
 
 func TestBoot_failsWithTheReason(t *testing.T) {
 	unit := "[Service]\nType=oneshot\nExecStart=false\n"
-	h := &Host{name: "bad", disk: t.TempDir()}
-	parts.Need(t, "root", "debian-root")
-	t.Cleanup(h.Off)
-	err := h.install(func(root string) error { return installUnit(root, "bad.service", unit) })
+	parts.Need(t, "root", "debian-root", "nsenter")
+	h, err := newHost(Options{Name: "bad", Prepare: func(root string) error {
+		return installUnit(root, "bad.service", unit)
+	}}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(h.Off)
 	if err := h.on(t.Context()); err == nil || !strings.Contains(err.Error(), "boot bad: units failed:\nbad.service") {
 		t.Errorf("got %v, want an error that names the unit", err)
 	}
