@@ -154,20 +154,36 @@ func TestPut_hardLinkToRootsFile(t *testing.T) {
 
 func TestTree_ofAUserKeptByRoot(t *testing.T) {
 	parts.Need(t, "root")
-	// A root that belongs to an ordinary user, as fakeroot or a checkout leaves it.
+	// A root that belongs to an ordinary user, as a checkout, fakeroot or a container
+	// leaves it: he is that machine's root, but not its other users.
 	s := newSite(t)
-	must(t, filepath.WalkDir(s.root(), func(path string, _ os.DirEntry, err error) error {
-		must(t, err)
-		return os.Lchown(path, bob, bob)
-	}))
+	for _, name := range []string{"root", "root/etc", "root/data", "root/home", "root/etc/f"} {
+		s.own(name, bob)
+	}
 	s.link("/data", "root/l", bob)
+	s.link("/etc", "root/home/alice/l", alice)
 	tree := openTree(t, s.root())
-	if got, err := tree.Read("/l/f", 100); err != nil || string(got) != "root/data/f" {
+	for path, want := range map[string]string{"/l/f": "root/data/f", "/home/alice/f": "root/home/alice/f", "/home/bob/f": "root/home/bob/f"} {
+		if got, err := tree.Read(path, 100); err != nil || string(got) != want {
+			t.Errorf("Read(%s) = %q, %v", path, got, err)
+		}
+	}
+	if got, err := tree.Read("/home/alice/l/f", 100); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("Read = %q, %v", got, err)
 	}
-	if _, err := tree.Put(t.Context(), "/l/new/f", strings.NewReader("x"), Attr{Parents: 0o755}); err != nil {
+	check := func(context.Context, string) error { return nil }
+	if _, err := tree.Put(t.Context(), "/l/new/f", strings.NewReader("x"), Attr{Parents: 0o755, Check: check}); err != nil {
 		t.Error(err)
 	}
+	for range 2 {
+		unlock, err := tree.Lock(t.Context(), "test")
+		must(t, err)
+		unlock()
+	}
+	s.own("root/run/keel", bob) // as if he had run Keel himself before
+	unlock, err := tree.Lock(t.Context(), "test")
+	must(t, err)
+	unlock()
 }
 
 func TestPut_temporaryFolderOfSomebodyElse(t *testing.T) {

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tlspu/keel/test/parts"
 )
 
@@ -303,74 +301,6 @@ func TestPut_temporaryFolder(t *testing.T) {
 	_, err = tree.Put(t.Context(), "/conf.d/f", strings.NewReader("y"), Attr{Temp: "/spool"})
 	if err == nil || !strings.Contains(err.Error(), "others may replace") {
 		t.Errorf("Put = %v, want an error: everybody may rename in its temporary folder", err)
-	}
-}
-
-func TestPut_leftovers(t *testing.T) {
-	const name = ".keel-0123456789abcdef.tmp"
-	tests := []struct {
-		name string
-		make func(dir string) error
-		want bool // stays
-	}{
-		{name, func(d string) error { return os.WriteFile(filepath.Join(d, name), nil, 0o600) }, false},
-		{".keel-fedcba9876543210.tmp", func(d string) error { return os.Mkdir(filepath.Join(d, ".keel-fedcba9876543210.tmp"), 0o700) }, false},
-		{".keel-0000000000000000.tmp", func(d string) error { return os.Symlink("/x", filepath.Join(d, ".keel-0000000000000000.tmp")) }, false},
-		{".keel-0123456789ABCDEF.tmp", func(d string) error { return os.WriteFile(filepath.Join(d, ".keel-0123456789ABCDEF.tmp"), nil, 0o600) }, true},
-		{".keel-0123.tmp", func(d string) error { return os.WriteFile(filepath.Join(d, ".keel-0123.tmp"), nil, 0o600) }, true},
-		{name + "/full", func(d string) error {
-			return errors.Join(os.Mkdir(filepath.Join(d, name), 0o700), os.WriteFile(filepath.Join(d, name, "full"), nil, 0o600))
-		}, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			root := t.TempDir()
-			if err := tt.make(root); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := openTree(t, root).Put(t.Context(), "/f", strings.NewReader("x"), Attr{}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := os.Lstat(filepath.Join(root, tt.name)); (err == nil) != tt.want {
-				t.Errorf("afterwards: %v", err)
-			}
-		})
-	}
-}
-
-func TestPut_livingWriterKeepsItsFile(t *testing.T) {
-	root := t.TempDir()
-	first, second := openTree(t, root), openTree(t, root)
-	check := func(ctx context.Context, path string) error {
-		// Another one works in the same folder without the machine's lock, and
-		// checks its own file, while the first is in the middle of its work.
-		_, err := second.Put(ctx, "/g", strings.NewReader("g"), Attr{Check: func(context.Context, string) error { return nil }})
-		if err != nil {
-			return err
-		}
-		_, err = first.Read(path, 10)
-		return err
-	}
-	if _, err := first.Put(t.Context(), "/f", strings.NewReader("f"), Attr{Check: check}); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(filepath.Join(root, "f"))
-	if diff := cmp.Diff("f", string(got)); err != nil || diff != "" {
-		t.Errorf("%v %s", err, diff)
-	}
-}
-
-func TestPut_temporaryNamesThatAreTaken(t *testing.T) {
-	root := t.TempDir()
-	tree := openTree(t, root)
-	tree.random = io.MultiReader(bytes.NewReader(make([]byte, 24)), strings.NewReader("abcdefgh"))
-	create(t, filepath.Join(root, ".keel-0000000000000000.tmp", "full"), "", 0o600)
-	if _, err := tree.Put(t.Context(), "/f", strings.NewReader("x"), Attr{}); err != nil {
-		t.Errorf("a fourth name was free: %v", err)
-	}
-	tree.random = strings.NewReader("short")
-	if _, err := tree.Put(t.Context(), "/f", strings.NewReader("y"), Attr{}); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("Put without random names = %v", err)
 	}
 }
 

@@ -20,7 +20,9 @@ import (
 // are refused; files of proc and sysfs can be read.
 //
 // The owner rule keeps a user of the machine from leading Keel to what is not
-// his. Root and the user Keel runs as are trusted; for everybody else,
+// his. Trusted are root, the user Keel runs as, and the owner of the root folder,
+// who can replace everything below it and is root in a container; for everybody
+// else,
 //
 //   - a folder leads to no folder of somebody else: whoever owns it could have
 //     renamed that folder into it;
@@ -47,7 +49,7 @@ type View struct {
 	id    fileID
 	owner int // of the root
 	group int // of the root
-	uid   int // trusted beside 0
+	uid   int // Keel's
 }
 
 // OpenView opens the machine at root. Links in root itself are followed.
@@ -73,7 +75,7 @@ func (v *View) top() folder {
 }
 
 // trusts reports that a user may lead Keel anywhere.
-func (v *View) trusts(uid int) bool { return uid == 0 || uid == v.uid }
+func (v *View) trusts(uid int) bool { return uid == 0 || uid == v.uid || uid == v.owner }
 
 // Read returns the content of a regular file. One of more than max bytes is an
 // error, and so is anything that is no regular file; it never blocks.

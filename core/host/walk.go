@@ -71,7 +71,7 @@ func (p *place) admits(info Info) error {
 func (l leading) admits(path string, uid int) error {
 	for _, owner := range l.owners {
 		if owner != uid {
-			return fmt.Errorf("%s is a link that user %d made or may replace, and leads to %s of user %d: refused", l.path, owner, path, uid)
+			return fmt.Errorf("%s is a link that user %d made or may replace, and leads to %s of user %d: refused; name that path itself", l.path, owner, path, uid)
 		}
 	}
 	return nil
@@ -246,7 +246,7 @@ func (w *walk) mayEnter(parent folder, child Info, name string) error {
 	if w.view.trusts(parent.uid) || parent.uid == child.UID || onProc(parent) {
 		return nil
 	}
-	return fmt.Errorf("%s of user %d lies in a folder of user %d, who may have moved it there: refused", w.join(name), child.UID, parent.uid)
+	return fmt.Errorf("%s of user %d lies in a folder of user %d, who may have moved it there: refused; chown one of the two", w.join(name), child.UID, parent.uid)
 }
 
 // link puts a link's text in front of what is still to walk.
