@@ -30,7 +30,7 @@ func backends() *plugin.Registry[plugin.Backend] {
 	r.Register("kubernetes", plugin.Backend{
 		Name: "kubernetes", Summary: "keep the hosts below the nodes of a cluster",
 		Kinds: []plugin.Kind{node.Kind()},
-		Roles: []plugin.Role{node.Role()},
+		Roles: []plugin.Role{node.Role(), node.FactsRole()},
 	})
 	return r
 }

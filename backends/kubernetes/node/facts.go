@@ -1,0 +1,164 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/tlspu/keel/backends/kubernetes/node/facts"
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+// gather collects what is known about the node: what the machine tells, where there
+// is one to look at, and what the file of an operator adds to it. Without a
+// file's name there is no such file.
+func gather(files *host.View, file string, log *slog.Logger) (facts.Facts, error) {
+	f := facts.Given()
+	if files != nil {
+		f = facts.FromHost(files)
+	}
+	if file == "" {
+		return f, nil
+	}
+	data, err := readFile(file)
+	if err != nil {
+		return f, &plugin.Exit{Code: exitUnreadable, Err: fmt.Errorf("facts %s: %w", file, err)}
+	}
+	given, err := facts.Parse(data)
+	if err != nil {
+		return f, &plugin.Exit{Code: exitInvalid, Err: eachLine("facts "+file, err)}
+	}
+	for _, fact := range f.Add(given) {
+		log.Warn("the machine itself tells another value of a fact; the file's has no effect", "fact", fact, "file", file)
+	}
+	return f, nil
+}
+
+// eachLine puts a prefix before every line of an error.
+func eachLine(prefix string, err error) error {
+	var errs []error
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		errs = append(errs, errors.New(prefix+": "+line))
+	}
+	return errors.Join(errs...)
+}
+
+// factSettings are those of the subcommand facts.
+type factSettings struct {
+	Root   string `flag:"root" usage:"folder in which the machine's root file system lies"`
+	Facts  string `flag:"facts" usage:"file of what the machine itself cannot know"`
+	Output string `flag:"output" short:"o" enum:"text|json" usage:"form of the output"`
+}
+
+// Machine says which machine is looked at.
+func (s *factSettings) Machine() (root, execMode string) { return s.Root, "" }
+
+// FactsRole is the subcommand facts.
+func FactsRole() plugin.Role {
+	return plugin.Role{
+		Name:     "facts",
+		Summary:  "print what is known about this node",
+		Settings: func() any { return &factSettings{Root: "/", Output: "text"} },
+		Run: func(_ context.Context, env plugin.Env, settings any) error {
+			s := settings.(*factSettings)
+			files, err := host.OpenView(env.Root)
+			if err != nil {
+				return &plugin.Exit{Code: exitUnreadable, Err: err}
+			}
+			f, err := gather(files, s.Facts, env.Log)
+			if err := errors.Join(err, files.Close()); err != nil {
+				return err
+			}
+			if s.Output == "json" {
+				return factsAsJSON(env.Out, f)
+			}
+			return factsAsText(env.Out, f)
+		},
+	}
+}
+
+// A fact is one line of what is printed.
+type fact struct {
+	Name   string `json:"name"`
+	State  string `json:"state"` // known, none, unknown
+	Value  any    `json:"value"`
+	Reason string `json:"reason"`
+}
+
+func lines(f facts.Facts) []fact {
+	var list []fact
+	for _, name := range facts.Names() {
+		line := fact{Name: "." + name, State: "known"}
+		value, err := f.Lookup(name)
+		missing := (*facts.Missing)(nil)
+		switch {
+		case err == nil:
+			line.Value = value
+		case errors.As(err, &missing) && missing.Reason == "":
+			line.State = "none"
+		case errors.As(err, &missing):
+			line.State, line.Reason = "unknown", missing.Reason
+		default:
+			line.State, line.Reason = "unknown", err.Error()
+		}
+		list = append(list, line)
+	}
+	return list
+}
+
+func factsAsJSON(out io.Writer, f facts.Facts) error {
+	document := struct {
+		Facts []fact `json:"facts"`
+	}{lines(f)}
+	data, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(append(data, '\n'))
+	return err
+}
+
+func factsAsText(out io.Writer, f facts.Facts) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, fact := range lines(f) {
+		text := "(none)"
+		switch v := fact.Value.(type) {
+		case string:
+			text = v
+		case map[string]string:
+			text = pairs(v)
+		case []facts.Address:
+			var list []string
+			for _, a := range v {
+				list = append(list, a.Type+"="+a.Address)
+			}
+			text = strings.Join(list, ", ")
+		}
+		switch {
+		case fact.State == "unknown":
+			text = "unknown: " + fact.Reason
+		case text == "":
+			text = "(empty)"
+		}
+		if _, err := fmt.Fprintf(t, "%s\t%s\n", fact.Name, printable(strings.ReplaceAll(text, "\n", " "))); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+func pairs(m map[string]string) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, key+"="+m[key])
+	}
+	return strings.Join(list, ", ")
+}
