@@ -1,15 +1,14 @@
 package appliance
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/tlspu/keel/api/document"
 )
 
 // An instance document is written by hand; these bounds only stop one that is
@@ -81,22 +80,17 @@ func (n node) plain() any {
 
 // read parses data into the mapping at its top.
 func read(data []byte) (node, error) {
-	var doc, more yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	switch err := dec.Decode(&doc); {
-	case errors.Is(err, io.EOF):
-		return node{}, errors.New("file is empty")
+	nodes, err := document.Nodes(data)
+	switch {
 	case err != nil:
-		return node{}, notYAML("%s", strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	switch err := dec.Decode(&more); {
-	case err == nil:
-		return node{}, notYAML("line %d: a second document", more.Line)
-	case !errors.Is(err, io.EOF):
-		return node{}, notYAML("%s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return node{}, err
+	case len(nodes) == 0:
+		return node{}, errors.New("file is empty")
+	case len(nodes) > 1:
+		return node{}, notYAML("line %d: a second document", nodes[1].Line)
 	}
 	r := reader{left: maxNodes}
-	root, err := r.node(&doc, 0)
+	root, err := r.node(nodes[0].Content[0], 0)
 	switch {
 	case err != nil:
 		return node{}, err
@@ -120,8 +114,6 @@ func (r *reader) node(y *yaml.Node, depth int) (node, error) {
 		return node{}, notYAML("line %d: nested too deep, or aliases that expand to too much", y.Line)
 	}
 	switch y.Kind {
-	case yaml.DocumentNode:
-		return r.node(y.Content[0], depth)
 	case yaml.AliasNode:
 		return r.node(y.Alias, depth+1)
 	case yaml.SequenceNode:

@@ -1,15 +1,14 @@
 package jail
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/tlspu/keel/api/document"
 )
 
 // A decoder fills a struct from a YAML tree and notes everything that does not
@@ -19,27 +18,18 @@ type decoder struct {
 	lines map[string]int // of every value, by path
 }
 
-// document returns the one document in data.
-func document(data []byte) (*yaml.Node, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc, more yaml.Node
-	if err := dec.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil, &FieldError{Category: Syntax, Reason: "the document is empty"}
-		}
-		return nil, syntax(err)
+// single returns the one document in data.
+func single(data []byte) (*yaml.Node, error) {
+	nodes, err := document.Nodes(data)
+	switch {
+	case err != nil:
+		return nil, &FieldError{Category: Syntax, Reason: err.Error()}
+	case len(nodes) == 0:
+		return nil, &FieldError{Category: Syntax, Reason: "the document is empty"}
+	case len(nodes) > 1:
+		return nil, &FieldError{Category: Syntax, Line: nodes[1].Line, Reason: "a second document begins: put it into a file of its own"}
 	}
-	switch err := dec.Decode(&more); {
-	case err == nil:
-		return nil, &FieldError{Category: Syntax, Line: more.Line, Reason: "a second document begins: put it into a file of its own"}
-	case !errors.Is(err, io.EOF):
-		return nil, syntax(err)
-	}
-	return doc.Content[0], nil
-}
-
-func syntax(err error) error {
-	return &FieldError{Category: Syntax, Reason: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	return nodes[0].Content[0], nil
 }
 
 // decode fills the struct that into points to.

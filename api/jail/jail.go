@@ -86,7 +86,7 @@ type Volume struct {
 // that is wrong with it, in the order of its lines; each is a
 // *FieldError that names the path, the line and the value.
 func Parse(data []byte) (*Jail, error) {
-	node, err := document(data)
+	node, err := single(data)
 	if err != nil {
 		return nil, err
 	}

@@ -198,7 +198,7 @@ func TestParse_refuses(t *testing.T) {
 		{"mount path that hides another", "size: 8G", "size: 8G\n    - {name: b, mountPath: /var/spool, size: 1G}", BadMountPath,
 			`spec.volumes[1].mountPath: "/var/spool" would hide spec.volumes[0], mounted at /var/spool/postfix before it`},
 
-		{"not YAML", "kind: Jail", "kind: [", Syntax, "not YAML: "},
+		{"not YAML", "kind: Jail", "kind: [", Syntax, "not valid YAML: "},
 		{"two documents", "apiVersion", "a: b\n---\napiVersion", Syntax, "a second document begins: put it into a file of its own (line 2)"},
 		{"nothing", relay, "", Syntax, "the document is empty"},
 		{"only a comment", relay, "# later\n", Syntax, "the document is empty"},

@@ -1,10 +1,8 @@
 package v1alpha1
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tlspu/keel/api/document"
 )
 
 // later names what this version does not know yet.
@@ -34,24 +34,26 @@ type Document struct {
 // not YAML from its beginning to its end: nothing of it is returned then, because
 // what follows the mistake cannot be told from what is missing.
 func ParseNodeConfigs(file []byte) ([]Document, error) {
+	nodes, err := document.Nodes(file)
+	if err != nil {
+		return nil, err
+	}
 	var docs []Document
-	dec := yaml.NewDecoder(bytes.NewReader(plainJSON(file)))
-	for {
-		var top yaml.Node
-		err := dec.Decode(&top)
-		switch {
-		case errors.Is(err, io.EOF):
-			return docs, nil
-		case err != nil:
-			return nil, fmt.Errorf("not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
-		}
-		if n := top.Content[0]; n.Kind != yaml.ScalarNode || n.ShortTag() != "!!null" {
-			var p parser
-			nc := new(NodeConfig)
-			p.document(n, nc)
-			docs = append(docs, Document{nc, errors.Join(p.problems...)})
+	for _, n := range nodes {
+		if !document.Empty(n) {
+			docs = append(docs, ReadNodeConfig(n))
 		}
 	}
+	return docs, nil
+}
+
+// ReadNodeConfig reads a document that document.Nodes gave, as strictly. The
+// document is not changed.
+func ReadNodeConfig(doc *yaml.Node) Document {
+	var p parser
+	nc := new(NodeConfig)
+	p.document(doc.Content[0], nc)
+	return Document{nc, errors.Join(p.problems...)}
 }
 
 // ParseNodeConfig reads a file that holds exactly one NodeConfig. One is returned

@@ -36,7 +36,7 @@ func TestKind_validate(t *testing.T) {
 	}{
 		{0, ""},
 		{3, `metadata.name: "Bad" may only hold`},
-		{2, "not YAML"},
+		{2, "not valid YAML"},
 		{3, "metadata.name: jail web is in web.yaml already"},
 		{2, "kind: is given twice"},
 		{0, ""},

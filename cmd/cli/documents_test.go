@@ -7,12 +7,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"gopkg.in/yaml.v3"
+
+	yamldoc "github.com/tlspu/keel/api/document"
 )
 
 // listed is what a test compares of documents: source, kind, data and error.
@@ -227,21 +230,17 @@ func FuzzSplit(f *testing.F) {
 			return
 		}
 		// Each document on its own reads as it did within its file.
-		dec := yaml.NewDecoder(bytes.NewReader(plainJSON(data)))
-		for _, d := range docs {
-			var whole, alone yaml.Node
-			for {
-				if err := dec.Decode(&whole); err != nil {
-					t.Fatal(err)
-				}
-				if root := whole.Content[0]; root.Kind != yaml.ScalarNode || root.Tag != "!!null" {
-					break
-				}
+		whole, err := yamldoc.Nodes(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole = slices.DeleteFunc(whole, yamldoc.Empty)
+		for i, d := range docs {
+			alone, err := yamldoc.Nodes(d.doc.Data)
+			if err != nil || len(alone) != 1 || d.doc.Tree == nil {
+				t.Fatalf("%q: %d documents, %v", d.doc.Data, len(alone), err)
 			}
-			if err := yaml.Unmarshal(d.doc.Data, &alone); err != nil {
-				t.Fatalf("%q: %v", d.doc.Data, err)
-			}
-			if diff := cmp.Diff(flat(&whole), flat(&alone)); diff != "" {
+			if diff := cmp.Diff(flat(whole[i]), flat(alone[0])); diff != "" {
 				t.Fatalf("%q:\n%s", d.doc.Data, diff)
 			}
 		}

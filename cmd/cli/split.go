@@ -2,43 +2,30 @@ package cli
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/tlspu/keel/core/plugin"
+	yamldoc "github.com/tlspu/keel/api/document"
 )
 
 // split takes a file apart into its documents: YAML, a stream of it, or JSON. A
 // file in which anything is broken gives none: half of it may be missing.
 func split(source string, data []byte) ([]document, error) {
-	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return nil, fmt.Errorf("%s: is UTF-16, not UTF-8", source)
+	nodes, err := yamldoc.Nodes(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", source, err)
 	}
-	data = plainJSON(data)
-	var docs []document
-	var starts []int // line on which each document starts, empty ones included
-	for dec := yaml.NewDecoder(bytes.NewReader(data)); ; {
-		var node yaml.Node
-		err := dec.Decode(&node)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: not valid YAML: %s", source, strings.TrimPrefix(err.Error(), "yaml: "))
-		}
-		starts = append(starts, node.Line)
-		docs = append(docs, sniff(node.Content[0]))
+	docs := make([]document, len(nodes))
+	starts := make([]int, len(nodes)) // line on which each document starts, empty ones included
+	for i, n := range nodes {
+		docs[i], starts[i] = sniff(n), n.Line
+		docs[i].doc.Tree = n
 	}
 	if len(docs) == 1 {
-		docs[0].doc = plugin.Doc{Source: source, Data: data}
+		docs[0].doc.Source, docs[0].doc.Data = source, data
 		if docs[0].empty {
 			docs = nil
 		}
@@ -114,12 +101,13 @@ func lineOffsets(data []byte) []int {
 	return offsets
 }
 
-// sniff reads which kind of document a node is. A mapping without a kind and
+// sniff reads which kind of document one is. A mapping without a kind and
 // with version 1 is an Instance.
-func sniff(n *yaml.Node) document {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+func sniff(doc *yaml.Node) document {
+	if yamldoc.Empty(doc) {
 		return document{empty: true}
 	}
+	n := doc.Content[0]
 	if n.Kind != yaml.MappingNode {
 		return document{err: fmt.Errorf("line %d: top level must be a mapping", n.Line), code: exitUnreadable}
 	}
@@ -141,45 +129,4 @@ func sniff(n *yaml.Node) document {
 		return document{kind: instanceKind}
 	}
 	return document{err: fmt.Errorf("line %d: names no kind", n.Line), code: exitInvalid, noKind: true}
-}
-
-// plainJSON replaces, in a JSON text, the two escapes that YAML parsers do not
-// know: \/ and pairs of surrogates. Line ends stay where they are. Anything else
-// than JSON is returned as it is.
-func plainJSON(data []byte) []byte {
-	text := bytes.TrimLeft(data, " \t\r\n")
-	if len(text) == 0 || text[0] != '{' && text[0] != '[' || !bytes.ContainsRune(data, '\\') || !json.Valid(data) {
-		return data
-	}
-	plain := make([]byte, 0, len(data))
-	for i := 0; i < len(data); i++ {
-		if data[i] != '\\' {
-			plain = append(plain, data[i])
-			continue
-		}
-		i++ // valid JSON: something follows
-		if data[i] == '/' {
-			plain = append(plain, '/')
-			continue
-		}
-		if r := utf16.DecodeRune(escape(data[i-1:]), escape(data[min(i+5, len(data)):])); r != utf8.RuneError {
-			plain = utf8.AppendRune(plain, r)
-			i += len(`uXXXX\uXXXX`) - 1
-			continue
-		}
-		plain = append(plain, '\\', data[i])
-	}
-	return plain
-}
-
-// escape is the rune of a \uXXXX at the start of text, or 0.
-func escape(text []byte) rune {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0
-	}
-	n, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	if err != nil {
-		return 0
-	}
-	return rune(n)
 }

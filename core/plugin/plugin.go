@@ -19,6 +19,9 @@ type Doc struct {
 	// Data is the document as YAML or JSON. Blank lines stand in front of it for
 	// what precedes it in its file, so that a parser's line numbers are the file's.
 	Data []byte
+	// Tree is what the reader of the file made of Data already, a *yaml.Node as
+	// package api/document gives it, or nil. It saves parsing again, and is not changed.
+	Tree any
 }
 
 // A Kind is one kind of document a backend understands.

@@ -245,7 +245,7 @@ func TestFolder_waitsOnlyOnce(t *testing.T) {
 
 func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
 	for _, tt := range []struct{ name, content, err string }{
-		{"half a document", "kind: NodeConfig\nmeta", "not YAML: line 2: could not find expected ':'"},
+		{"half a document", "kind: NodeConfig\nmeta", "not valid YAML: line 2: could not find expected ':'"},
 		{"empty", "", "holds no document; to keep nothing from it any more, remove the file"},
 		{"only comments", "# a: b\n", "holds no document; to keep nothing from it any more, remove the file"},
 		{"larger than anything", strings.Repeat("# 0123456789\n", maxFile/13+1), "larger than 16 MiB"},

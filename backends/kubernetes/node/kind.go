@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
@@ -32,8 +34,7 @@ func validate(_ context.Context, env plugin.Env, docs []plugin.Doc) []error {
 func read(env plugin.Env, docs []plugin.Doc) []*config {
 	configs := make([]*config, len(docs))
 	for i, doc := range docs {
-		nc, err := v1alpha1.ParseNodeConfig(doc.Data)
-		parsed := v1alpha1.Document{NodeConfig: nc, Err: err}
+		parsed := parse(doc)
 		configs[i] = newConfig(doc.Source, parsed, env.Handlers)
 		if configs[i].err == nil {
 			warn(env.Log, doc.Source, parsed, env.Handlers)
@@ -41,6 +42,15 @@ func read(env plugin.Env, docs []plugin.Doc) []*config {
 	}
 	twice(configs)
 	return configs
+}
+
+// parse reads a document that may have been read in part already.
+func parse(doc plugin.Doc) v1alpha1.Document {
+	if tree, ok := doc.Tree.(*yaml.Node); ok {
+		return v1alpha1.ReadNodeConfig(tree)
+	}
+	nc, err := v1alpha1.ParseNodeConfig(doc.Data)
+	return v1alpha1.Document{NodeConfig: nc, Err: err}
 }
 
 // targets makes a target of every document. They share what they remember of

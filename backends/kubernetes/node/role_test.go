@@ -62,7 +62,7 @@ func TestRole_once(t *testing.T) {
 		{"a name twice", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.write(t, "b.yaml", doc("a", "two")) },
 			"error     a: DIR/a.yaml: metadata.name: a is the name in DIR/b.yaml too, so none of them is kept: rename or remove one\n", 3},
 		{"unreadable", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.write(t, "b.yaml", "a: [") },
-			"changed   a\nerror     DIR/b.yaml: not YAML: line 1: did not find expected node content\n", 2},
+			"changed   a\nerror     DIR/b.yaml: not valid YAML: line 1: did not find expected node content\n", 2},
 		{"failed", func(w *agentWorld) {
 			w.write(t, "a.yaml", doc("a", "one"))
 			*w.handler.fail = errors.New("disk\non fire")
@@ -74,7 +74,7 @@ func TestRole_once(t *testing.T) {
 			w.write(t, "c.yaml", strings.Replace(doc("c", "one"), "path: /", "path: ", 1))
 			*w.handler.fail = errors.New("disk on fire")
 		}, "error     a: ensure path:/etc/a (value): disk on fire\nerror     c: DIR/c.yaml: params.path: must be absolute\n" +
-			"error     DIR/b.yaml: not YAML: line 1: did not find expected node content\n", 2},
+			"error     DIR/b.yaml: not valid YAML: line 1: did not find expected node content\n", 2},
 		{"no folder", func(w *agentWorld) { w.settings.ConfigDir = "/nowhere" }, "", 2},
 		{"no machine", func(w *agentWorld) { w.env.Root = "/nowhere" }, "", 2},
 		{"a short interval", func(w *agentWorld) { w.settings.DefaultInterval = time.Second }, "", 3},

@@ -1,4 +1,4 @@
-package v1alpha1
+package document
 
 import (
 	"bytes"
@@ -8,10 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// plainJSON replaces, in a JSON text, the escapes that a YAML parser refuses:
-// \/ and pairs of surrogates. Anything else than JSON is returned as it is.
+// plainJSON replaces, in a JSON text, the two escapes that a YAML parser
+// refuses: \/ and pairs of surrogates. Line ends stay where they are. Anything
+// else than JSON is returned as it is.
 func plainJSON(text []byte) []byte {
-	if start := bytes.TrimLeft(text, " \t\r\n"); len(start) == 0 || start[0] != '{' || !json.Valid(text) {
+	start := bytes.TrimLeft(text, " \t\r\n")
+	if len(start) == 0 || start[0] != '{' && start[0] != '[' || bytes.IndexByte(text, '\\') < 0 || !json.Valid(text) {
 		return text
 	}
 	plain := make([]byte, 0, len(text))
