@@ -70,27 +70,11 @@ func targets(_ context.Context, _ plugin.Env, docs []plugin.Doc) ([]drift.Target
 	jails, errs := parse(docs)
 	list := make([]drift.Target, len(docs))
 	for i, j := range jails {
-		r := refused{docs[i].Source, errs[i]}
+		list[i] = drift.Refused(docs[i].Source, errs[i])
 		if j != nil {
-			r = refused{targetID(j.Metadata.Name), fmt.Errorf("this keel checks jails and cannot make them: it has no jail driver for %s "+
-				"(a driver for freebsd comes first, then one for linux)", runtime.GOOS)}
+			list[i] = drift.Refused(targetID(j.Metadata.Name), fmt.Errorf("this keel checks jails and cannot make them: it has no jail driver for %s "+
+				"(a driver for freebsd comes first, then one for linux)", runtime.GOOS))
 		}
-		list[i] = r
 	}
 	return list, nil
 }
-
-// refused is a target about which nothing can be asked.
-type refused struct {
-	id  string
-	err error
-}
-
-func (r refused) ID() string { return r.id }
-
-func (r refused) Observe(context.Context) (declared, observed drift.State, err error) {
-	return nil, nil, r.err
-}
-
-// Plan is never reached: Observe has no report.
-func (r refused) Plan(context.Context, drift.Report) ([]drift.Step, error) { return nil, r.err }

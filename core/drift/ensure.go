@@ -165,3 +165,21 @@ func rehearse(r Report, steps []Step) []Outcome {
 	}
 	return outcomes
 }
+
+// Refused is a target that answers every visit with err: a declaration that
+// cannot be used, in its place among those that can.
+func Refused(id string, err error) Planner { return refused{id, err} }
+
+type refused struct {
+	id  string
+	err error
+}
+
+func (r refused) ID() string { return r.id }
+
+func (r refused) Observe(context.Context) (declared, observed State, err error) {
+	return nil, nil, r.err
+}
+
+// Plan is never reached: there is no report to plan from.
+func (r refused) Plan(context.Context, Report) ([]Step, error) { return nil, r.err }

@@ -44,8 +44,8 @@ func (i Info) IsDir() bool { return i.mode.IsDir() }
 // Sys is nil: what the system says beyond this stays in this package.
 func (i Info) Sys() any { return nil }
 
-// kind names the type of file for messages.
-func (i Info) kind() string {
+// Kind names the type of file for messages: "a regular file", "a folder".
+func (i Info) Kind() string {
 	switch i.mode.Type() {
 	case 0:
 		return "a regular file"

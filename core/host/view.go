@@ -245,7 +245,7 @@ func (p *place) openAs(flags int) (*file, error) {
 	}
 	info, err := fstat(fd, p.name)
 	if err == nil && info.mode.Type() != p.info.mode.Type() {
-		err = p.wrongKind(info, p.info.kind())
+		err = p.wrongKind(info, p.info.Kind())
 	}
 	if err == nil {
 		err = p.admits(info)
@@ -260,7 +260,7 @@ func (p *place) openAs(flags int) (*file, error) {
 // wrongKind says what is there instead of what was wanted.
 func (p *place) wrongKind(info Info, want string) error {
 	if p.linked {
-		return fmt.Errorf("leads to %s, which is %s, not %s", p.path, info.kind(), want)
+		return fmt.Errorf("leads to %s, which is %s, not %s", p.path, info.Kind(), want)
 	}
-	return fmt.Errorf("is %s, not %s", info.kind(), want)
+	return fmt.Errorf("is %s, not %s", info.Kind(), want)
 }

@@ -110,7 +110,7 @@ func remove(tree *host.Tree, w want) (changed bool, err error) {
 		return false, fmt.Errorf("remove %s: it is a link, and link: refuse forbids to touch it", w.path)
 	case info.Mode().Type() != fs.ModeSymlink && !info.Mode().IsRegular():
 		return false, fmt.Errorf("remove %s: it is %s, and only files and links are removed: remove it by hand, or name another path",
-			w.path, kind(info.Mode()))
+			w.path, info.Kind())
 	}
 	return tree.Remove(w.path)
 }

@@ -64,7 +64,7 @@ func (l *look) leaf(name string, declared, observed any) {
 // other is the leaf for what is there and no file. Unless it is a link that may
 // be removed or replaced, it carries the reason why it stays.
 func (l *look) other(declared any, info host.Info) {
-	what, note := kind(info.Mode()), "it is no file: remove it by hand, or name another path"
+	what, note := info.Kind(), "it is no file: remove it by hand, or name another path"
 	own, err := l.files.Lstat(l.want.path)
 	switch {
 	case err != nil:
@@ -81,7 +81,7 @@ func (l *look) other(declared any, info host.Info) {
 		case l.want.link == host.Refuse:
 			note = "it is a link, and link: refuse forbids to touch it"
 		case info.Mode().Type() != fs.ModeSymlink:
-			what += ", " + kind(info.Mode())
+			what += ", " + info.Kind()
 			note = "what the link leads to is no file: write link: replace to put a file in the link's place"
 		}
 	}
@@ -181,21 +181,4 @@ func octal(m fs.FileMode) string {
 		}
 	}
 	return fmt.Sprintf("%04o", n)
-}
-
-// kind names what is there for people.
-func kind(m fs.FileMode) string {
-	switch m.Type() {
-	case 0:
-		return "a file"
-	case fs.ModeDir:
-		return "a folder"
-	case fs.ModeSymlink:
-		return "a link"
-	case fs.ModeNamedPipe:
-		return "a named pipe"
-	case fs.ModeSocket:
-		return "a socket"
-	}
-	return "a device"
 }

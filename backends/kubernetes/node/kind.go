@@ -106,18 +106,18 @@ func (m *machine) target(id string, c *config, err error) drift.Planner {
 		err = errors.Join(c.err, err)
 	}
 	if err != nil {
-		return refused{id, &plugin.Exit{Code: exitInvalid, Err: err}}
+		return drift.Refused(id, &plugin.Exit{Code: exitInvalid, Err: err})
 	}
 	if c.suspend {
 		return suspended(id)
 	}
 	spec, err := c.unpack()
 	if err != nil {
-		return refused{id, err}
+		return drift.Refused(id, err)
 	}
 	h, err := m.env.Handlers.Lookup(spec.Type)
 	if err != nil {
-		return refused{id, fmt.Errorf("spec.type: %w", err)}
+		return drift.Refused(id, fmt.Errorf("spec.type: %w", err))
 	}
 	inner := handler.Opaque(id, h, m.env.Root, spec.Params)
 	if o, ok := h.(handler.Observer); ok {

@@ -94,21 +94,6 @@ func (l leftover) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error
 	return nil, nil
 }
 
-// A refused is a NodeConfig that cannot be kept. It answers every visit with the
-// reason.
-type refused struct {
-	id  string
-	err error
-}
-
-func (r refused) ID() string { return r.id }
-
-func (r refused) Observe(context.Context) (declared, observed drift.State, err error) {
-	return nil, nil, r.err
-}
-
-func (r refused) Plan(context.Context, drift.Report) ([]drift.Step, error) { return nil, r.err }
-
 // A suspended is a NodeConfig that is to leave the machine alone.
 type suspended string
 
