@@ -94,3 +94,15 @@ func syncFD(fd int) error {
 // closeFD closes what was only read, or was synced before: there is nothing left
 // that could fail.
 func closeFD(fd int) { _ = unix.Close(fd) }
+
+// renameUnlessThere looks before it renames. Who makes the name in between loses
+// it if it is an empty folder.
+func renameUnlessThere(oldDir int, oldName string, newDir int, newName string) error {
+	switch _, err := lstatat(newDir, newName); {
+	case err == nil:
+		return unix.EEXIST
+	case !errors.Is(err, unix.ENOENT):
+		return err
+	}
+	return unix.Renameat(oldDir, oldName, newDir, newName)
+}

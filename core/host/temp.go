@@ -28,6 +28,16 @@ func (tmp *temp) rename(dir folder, name string) error {
 	return err
 }
 
+// renameNew gives it its name unless something has that name: EEXIST. A plain
+// rename would put a folder in the place of an empty one that is in use.
+func (tmp *temp) renameNew(dir folder, name string) error {
+	err := again(func() error { return renameNew(tmp.dir.fd, tmp.name, dir.fd, name) })
+	if err == nil {
+		tmp.name = ""
+	}
+	return err
+}
+
 // discard takes it away, unless it was renamed, and closes it.
 func (tmp *temp) discard() {
 	if tmp.name != "" {

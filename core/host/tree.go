@@ -210,8 +210,8 @@ func (t *Tree) makeDir(f folder, name string, mode fs.FileMode) error {
 	if err := syncFD(tmp.fd); err != nil {
 		return err
 	}
-	switch err := tmp.rename(f, name); {
-	case errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EEXIST), errors.Is(err, unix.ENOTDIR):
+	switch err := tmp.renameNew(f, name); {
+	case errors.Is(err, unix.EEXIST):
 		return nil // somebody else was faster; the walk looks at what he made
 	case err != nil:
 		return err

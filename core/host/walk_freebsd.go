@@ -70,3 +70,9 @@ func fsType(fd int) (string, error) {
 	}
 	return unix.ByteSliceToString(st.Fstypename[:]), nil
 }
+
+// renameNew renames unless the new name is taken: EEXIST. FreeBSD cannot tell in
+// one call.
+func renameNew(oldDir int, oldName string, newDir int, newName string) error {
+	return renameUnlessThere(oldDir, oldName, newDir, newName)
+}

@@ -1,6 +1,10 @@
 package host
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // openTop are the flags for the root itself, in which links are followed.
 const openTop = unix.O_PATH | unix.O_DIRECTORY
@@ -82,4 +86,14 @@ func fsType(fd int) (int64, error) {
 	var st unix.Statfs_t
 	err := again(func() error { return unix.Fstatfs(fd, &st) })
 	return int64(st.Type), err //nolint:unconvert // narrower on other architectures
+}
+
+// renameNew renames unless the new name is taken: EEXIST. A file system that
+// cannot tell in one call is asked first.
+func renameNew(oldDir int, oldName string, newDir int, newName string) error {
+	err := unix.Renameat2(oldDir, oldName, newDir, newName, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
+		return renameUnlessThere(oldDir, oldName, newDir, newName)
+	}
+	return err
 }

@@ -102,6 +102,6 @@ func oneOfTwo(t *testing.T, dir string) {
 	}
 	w.env.Handlers.Register("setting", slow{w.handler, say})
 	if err := w.run(t); err != nil {
-		t.Error(err)
+		t.Errorf("%v:\n%s", err, w.out.String())
 	}
 }
