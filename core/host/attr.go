@@ -101,25 +101,29 @@ func (m meaning) owner(f *file) bool {
 	return m.uid >= 0 && m.uid != f.info.UID || m.gid >= 0 && m.gid != f.info.GID
 }
 
-// apply gives a file its owner and mode, in place. The system takes the set-id
-// bits of a file that changes hands.
+// apply gives a file its owner and mode, in place. A file that changes hands
+// keeps no set-id bits: not every system takes them.
 func (m meaning) apply(f *file) (changed bool, err error) {
+	mode := m.mode
 	if m.owner(f) {
 		if err := ownerError(m.uid, m.gid, unix.Fchown(f.fd, m.uid, m.gid)); err != nil {
 			return false, err
 		}
 		changed = true
+		if mode == nil && f.info.mode&special != 0 && !f.info.IsDir() {
+			plain := f.info.mode & fs.ModePerm
+			mode = &plain
+		}
 	}
-	if m.mode != nil {
-		mode := *m.mode
+	if mode != nil {
+		bits, a := *mode, f.acl
 		if f.info.IsDir() {
-			mode |= f.info.mode & special
+			bits |= f.info.mode & special
 		}
-		a := f.acl
 		if a != nil {
-			a = a.with(mode & fs.ModePerm)
+			a = a.with(bits & fs.ModePerm)
 		}
-		if err := setAccess(f.fd, a, mode); err != nil {
+		if err := setAccess(f.fd, a, bits); err != nil {
 			return changed, err
 		}
 	}

@@ -122,7 +122,7 @@ func capable(fd int) bool {
 func mountPoint(p *place) (bool, error) {
 	var st unix.Statx_t
 	err := again(func() error { return unix.Statx(p.dir.fd, p.name, statxFlags, unix.STATX_TYPE, &st) })
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ENOSYS) {
 		return false, err
 	}
 	if st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
