@@ -31,9 +31,11 @@ test: ## every test of both modules, with -race where a C compiler is; ends with
 parts: $(TOOLS)/controller-gen ## as root on Debian: install and build what no test should have to skip for
 	@test/parts/debian.sh '$(CACHE)'
 
-lint: $(TOOLS)/golangci-lint ## golangci-lint over both modules, for linux and for freebsd
+lint: $(TOOLS)/golangci-lint ## golangci-lint over both modules, for linux and for freebsd; go vet for arm64
 	for os in linux freebsd; do \
-		GOOS=$$os $< run ./... && (cd api && GOOS=$$os $< run -c ../.golangci.yml ./...) || exit 1; \
+		GOOS=$$os $< run --allow-parallel-runners ./... && \
+		(cd api && GOOS=$$os $< run --allow-parallel-runners -c ../.golangci.yml ./...) && \
+		GOOS=$$os GOARCH=arm64 $(GO) vet ./... ./api/... || exit 1; \
 	done
 
 generate: $(TOOLS)/controller-gen ## deepcopy code, CRDs and documents made from code
