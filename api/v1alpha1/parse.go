@@ -105,12 +105,14 @@ func (p *parser) document(n *yaml.Node, nc *NodeConfig) {
 	}
 	p.mapping("", n, []field{
 		{"apiVersion", true, func(path string, n *yaml.Node) {
-			if nc.APIVersion = p.text(path, n); nc.APIVersion != GroupVersion.String() {
+			var ok bool
+			if nc.APIVersion, ok = p.text(path, n); ok && nc.APIVersion != GroupVersion.String() {
 				p.fail(n, path, "must be %s", GroupVersion)
 			}
 		}},
 		{"kind", true, func(path string, n *yaml.Node) {
-			if nc.Kind = p.text(path, n); nc.Kind != Kind {
+			var ok bool
+			if nc.Kind, ok = p.text(path, n); ok && nc.Kind != Kind {
 				p.fail(n, path, "must be %s", Kind)
 			}
 		}},
@@ -126,11 +128,15 @@ func (p *parser) document(n *yaml.Node, nc *NodeConfig) {
 func (p *parser) metadata(path string, n *yaml.Node, m *metav1.ObjectMeta) {
 	p.mapping(path, n, []field{
 		{"name", true, func(path string, n *yaml.Node) {
-			m.Name = p.text(path, n)
-			if err := CheckName(m.Name); err != nil {
-				p.check(n, path, err)
-				m.Name = ""
+			name, ok := p.text(path, n)
+			if !ok {
+				return
 			}
+			if err := CheckName(name); err != nil {
+				p.check(n, path, err)
+				return
+			}
+			m.Name = name
 		}},
 		{"namespace", false, func(path string, n *yaml.Node) {
 			p.fail(n, path, "a NodeConfig belongs to the whole cluster and has no namespace; remove it")
@@ -139,12 +145,18 @@ func (p *parser) metadata(path string, n *yaml.Node, m *metav1.ObjectMeta) {
 		{"annotations", false, func(path string, n *yaml.Node) { m.Annotations = p.texts(path, n) }},
 		{"creationTimestamp", false, func(path string, n *yaml.Node) { m.CreationTimestamp = p.time(path, n) }},
 		{"generation", false, func(path string, n *yaml.Node) {
-			if n.ShortTag() != "!!int" || n.Decode(&m.Generation) != nil {
-				p.fail(n, path, "must be a whole number")
+			var generation int64
+			if n.ShortTag() != "!!int" || n.Decode(&generation) != nil || generation < 0 {
+				p.fail(n, path, "must be a whole number, 0 or more")
+				return
 			}
+			m.Generation = generation
 		}},
-		{"resourceVersion", false, func(path string, n *yaml.Node) { m.ResourceVersion = p.text(path, n) }},
-		{"uid", false, func(path string, n *yaml.Node) { m.UID = types.UID(p.text(path, n)) }},
+		{"resourceVersion", false, func(path string, n *yaml.Node) { m.ResourceVersion, _ = p.text(path, n) }},
+		{"uid", false, func(path string, n *yaml.Node) {
+			uid, _ := p.text(path, n)
+			m.UID = types.UID(uid)
+		}},
 	})
 }
 
@@ -152,7 +164,8 @@ func (p *parser) spec(path string, n *yaml.Node, s *NodeConfigSpec) {
 	notYet := func(path string, n *yaml.Node) { p.fail(n, path, "%s", later) }
 	p.mapping(path, n, []field{
 		{"type", true, func(path string, n *yaml.Node) {
-			if s.Type = p.text(path, n); s.Type == "" {
+			var ok bool
+			if s.Type, ok = p.text(path, n); ok && s.Type == "" {
 				p.fail(n, path, "must name a handler")
 			}
 		}},
@@ -229,12 +242,13 @@ func (p *parser) time(path string, n *yaml.Node) metav1.Time {
 	return metav1.Time{Time: t}
 }
 
-func (p *parser) text(path string, n *yaml.Node) string {
+// text reads a string; ok is false where there is none, which is said then.
+func (p *parser) text(path string, n *yaml.Node) (text string, ok bool) {
 	if !isText(n) {
 		p.fail(n, path, "must be a string%s", hint(path[strings.LastIndexByte(path, '.')+1:], n))
-		return ""
+		return "", false
 	}
-	return n.Value
+	return n.Value, true
 }
 
 // texts reads a mapping of strings to strings.
@@ -280,6 +294,10 @@ func (p *parser) pairs(path string, n *yaml.Node, each func(key string, k, v *ya
 	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := target(n.Content[i]), target(n.Content[i+1])
+		if k.ShortTag() == "!!merge" {
+			p.fail(k, path, "merge keys (<<) are not taken here; write the keys themselves")
+			continue
+		}
 		if !isText(k) {
 			p.fail(k, path, "a key must be a string; put it in quotes")
 			continue
