@@ -15,6 +15,7 @@ import (
 
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 )
 
@@ -136,7 +137,8 @@ func (f *folder) visit(known *file, eager bool) (changed bool) {
 
 // sameFile reports that nothing tells two looks at a file apart.
 func sameFile(a, b fs.FileInfo) bool {
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode() &&
+		host.ChangeTime(a).Equal(host.ChangeTime(b))
 }
 
 // readFile reads a regular file.
