@@ -2,7 +2,7 @@ SHELL := /bin/sh
 GO ?= go
 export CGO_ENABLED ?= 0
 
-# What is built or downloaded once and kept: the linter, the Debian root of the tests.
+# What is built or downloaded once and kept: the linter, the parts of the tests.
 CACHE := $(abspath $(or $(KEEL_CACHE),.cache))
 TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | cksum | tr ' ' -)-$(shell $(GO) env GOVERSION)
 GIT := git -c safe.directory='*'
@@ -30,6 +30,7 @@ test: ## every test of both modules, with -race where a C compiler is; ends with
 
 parts: $(TOOLS)/controller-gen ## as root on Debian: install and build what no test should have to skip for
 	@test/parts/debian.sh '$(CACHE)'
+	@test/parts/kube.sh '$(CACHE)'
 
 lint: $(TOOLS)/golangci-lint ## golangci-lint over both modules, for linux and for freebsd; go vet for arm64
 	for os in linux freebsd; do \

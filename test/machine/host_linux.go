@@ -171,16 +171,14 @@ func (h *Host) on(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = group.Close() }()
-	// Pdeathsig ends the host, and with its PID 1 everything in its PID namespace,
-	// when this process is killed.
+	// With its PID 1 everything in a PID namespace ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Pdeathsig:   syscall.SIGKILL,
 		Cloneflags:  syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET,
 		Setsid:      true,
 		UseCgroupFD: true,
 		CgroupFD:    int(group.Fd()),
 	}
-	systemd, err := start(cmd, func() error { return nil })
+	systemd, err := Start(cmd)
 	if err != nil {
 		removeCgroup(cgroup)
 		return fmt.Errorf("boot %s: %w", h.name, err)

@@ -4,9 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"syscall"
 )
 
-// Process was started on a host.
+// Process was started by Start, here or on a host.
 type Process struct {
 	PID int // as seen from here
 
@@ -22,6 +23,9 @@ func (p *Process) Wait() error {
 	return p.err
 }
 
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
 // Signal sends a signal; a process that has ended is an error.
 func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
@@ -29,6 +33,16 @@ func (p *Process) Signal(sig os.Signal) error { return p.cmd.Process.Signal(sig)
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
+}
+
+// Start starts cmd on this machine. It is killed when this process is, in
+// whatever way.
+func Start(cmd *exec.Cmd) (*Process, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	return start(cmd, func() error { return nil })
 }
 
 // start starts cmd in the namespaces that enter moves a thread to. The thread is

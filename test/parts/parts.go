@@ -4,6 +4,7 @@
 package parts
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +14,8 @@ import (
 )
 
 // Need skips t, or fails it when CI=true, unless every named part is here. A
-// name is "root" (uid 0), "debian-root" (see Dir) or a command on PATH.
+// name is "root" (uid 0), "debian-root" (see Dir), a command that Path knows, or
+// a command on PATH.
 func Need(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -33,6 +35,12 @@ func Dir(name string) string {
 	return filepath.Join(cache(), name)
 }
 
+// Path is the file of a command that was built for tests: kube-apiserver, kubectl
+// or etcd, all of one Kubernetes release. It is there once Need let the test pass.
+func Path(name string) string {
+	return filepath.Join(cache(), kube(), name)
+}
+
 func find(name string) error {
 	switch name {
 	case "root":
@@ -41,6 +49,10 @@ func find(name string) error {
 		}
 	case "debian-root":
 		if _, err := os.Stat(filepath.Join(Dir(name), ".complete")); err != nil {
+			return fmt.Errorf("build it once with `make parts` as root")
+		}
+	case "kube-apiserver", "kubectl", "etcd":
+		if _, err := os.Stat(Path(name)); err != nil {
 			return fmt.Errorf("build it once with `make parts` as root")
 		}
 	case "controller-gen":
@@ -83,6 +95,23 @@ func cache() string {
 	if dir := os.Getenv("KEEL_CACHE"); dir != "" {
 		return dir
 	}
+	return filepath.Join(top(), ".cache")
+}
+
+// kube is the folder in the cache for what kube.sh makes of today's sources. It
+// names itself by the same sum.
+func kube() string {
+	sum := sha256.New()
+	for _, name := range []string{"parts/kube.sh", "kube/go.mod", "kube/go.sum"} {
+		// What cannot be read gives a folder that is not there.
+		text, _ := os.ReadFile(filepath.Join(top(), "test", name))
+		sum.Write(text)
+	}
+	return fmt.Sprintf("kube-%x", sum.Sum(nil)[:8])
+}
+
+// top is the checkout that the test runs in.
+func top() string {
 	dir, err := os.Getwd()
 	for err == nil && !strings.HasSuffix(dir, "/") {
 		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
@@ -90,5 +119,5 @@ func cache() string {
 		}
 		dir = filepath.Dir(dir)
 	}
-	return filepath.Join(dir, ".cache")
+	return dir
 }

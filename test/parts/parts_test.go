@@ -2,6 +2,7 @@ package parts
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ func TestFind_saysHowToGet(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	tests := []struct{ name, want string }{
 		{"debian-root", "build it once with `make parts` as root"},
+		{"kube-apiserver", "build it once with `make parts` as root"},
 		{"setfacl", "install it: apt-get install acl"},
 		{"frobnicate", "install it: frobnicate is not on PATH"},
 	}
@@ -39,6 +41,19 @@ func TestFind_saysHowToGet(t *testing.T) {
 				t.Errorf("find = %v, want %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// kube.sh ends at once when the folder is there that package parts looks in.
+func TestPath_isWhereKubeShPutsIt(t *testing.T) {
+	t.Setenv("KEEL_CACHE", t.TempDir())
+	if err := os.Mkdir(filepath.Dir(Path("kubectl")), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("./kube.sh", os.Getenv("KEEL_CACHE"))
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOCACHE=off") // it cannot build
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("kube.sh: %v\n%s", err, out)
 	}
 }
 

@@ -28,6 +28,24 @@ func TestModules_agreeOnKubernetes(t *testing.T) {
 	}
 }
 
+// The API server that tests run against is of the release whose clients are
+// linked.
+func TestModules_testWithTheirOwnKubernetes(t *testing.T) {
+	replaced := regexp.MustCompile(`(?m)^\t(k8s\.io/\S+) => \S+ (v\S+)`)
+	server := map[string]string{}
+	for _, r := range replaced.FindAllStringSubmatch(read(t, "test/kube/go.mod"), -1) {
+		server[r[1]] = r[2]
+	}
+	if len(server) == 0 {
+		t.Fatal("test/kube/go.mod replaces nothing of Kubernetes")
+	}
+	for _, r := range regexp.MustCompile(`(?m)^\t(k8s\.io/\S+) (v\S+)`).FindAllStringSubmatch(read(t, "go.mod"), -1) {
+		if v, ok := server[r[1]]; ok && v != r[2] {
+			t.Errorf("go.mod has %s %s, test/kube/go.mod %s", r[1], r[2], v)
+		}
+	}
+}
+
 // go install of a tagged version refuses a module with a replace directive.
 func TestRelease_hasNoReplace(t *testing.T) {
 	cmd := exec.Command("git", "describe", "--tags", "--exact-match", "--match", "v*")
