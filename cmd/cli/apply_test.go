@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -330,7 +331,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestApply_lostOutputEndsIt(t *testing.T) {
+func TestApply_lostOutputStopsNothing(t *testing.T) {
 	tests := []struct {
 		name    string
 		err     error
@@ -349,7 +350,7 @@ func TestApply_lostOutputEndsIt(t *testing.T) {
 			if code != tt.want || errs.String() != tt.wantErr {
 				t.Errorf("exit %d, want %d; err %q", code, tt.want, errs.String())
 			}
-			if diff := cmp.Diff(map[string]string{"a": "one", "b": "two"}, b.have); diff != "" {
+			if diff := cmp.Diff(map[string]string{"a": "one", "b": "two", "c": "three"}, b.have); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -362,9 +363,22 @@ func TestReading_comesBackWhenInterrupted(t *testing.T) {
 	stuck := make(chan struct{})
 	defer close(stuck)
 	start := time.Now()
-	err := reading(ctx, func() error { <-stuck; return nil })
+	a := newBench(t).app(io.Discard, io.Discard)
+	err := a.reading(ctx, func(context.Context) error { <-stuck; return nil })
 	if !errors.Is(err, context.Canceled) || time.Since(start) > 30*time.Second {
 		t.Errorf("reading: %v after %s", err, time.Since(start))
+	}
+}
+
+func TestReading_endsWithItsOutput(t *testing.T) {
+	a := newBench(t).app(&full{0, syscall.EPIPE}, io.Discard)
+	err := a.reading(t.Context(), func(ctx context.Context) error {
+		_, _ = a.out.Write([]byte("x"))
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("reading: %v", err)
 	}
 }
 

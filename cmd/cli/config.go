@@ -1,21 +1,21 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
-	"gopkg.in/yaml.v3"
 
+	yamldoc "github.com/tlspu/keel/api/document"
 	"github.com/tlspu/keel/core/plugin"
 )
 
@@ -26,16 +26,20 @@ const defaultConfig = "/etc/keel/keel.yaml"
 // section of the settings file, then the environment, then flags. What is
 // misspelt or of another type is an error that names the key and where it is.
 func (a *app) load(ctx context.Context, cmd *cobra.Command, section string, settings []setting) error {
-	v := viper.New()
-	file, err := a.readConfig(ctx, cmd, v)
+	path, file, err := a.readConfig(ctx, cmd)
 	if err != nil {
 		return err
 	}
-	if err := checkSection(v, file, section, settings); err != nil {
+	keys, err := inSection(path, file, section, settings)
+	if err != nil {
 		return exitWith(exitInvalid, err)
 	}
-	a.checkFile(v, file, cmd)
+	a.checkFile(path, file, cmd)
 	a.checkEnvironment(section, settings)
+	v := viper.New()
+	if err := v.MergeConfigMap(map[string]any{section: keys}); err != nil {
+		return err
+	}
 	var errs []error
 	for _, s := range settings {
 		key := section + "." + s.name
@@ -44,8 +48,12 @@ func (a *app) load(ctx context.Context, cmd *cobra.Command, section string, sett
 			return err
 		}
 		v.SetDefault(key, s.value.Interface())
-		if err := s.set(v.Get(key)); err != nil {
-			where := source(v, cmd, file, key, s)
+		raw := v.Get(key)
+		if list, ok := flag.Value.(pflag.SliceValue); ok && flag.Changed {
+			raw = list.GetSlice() // viper loses a list of one empty text
+		}
+		if err := s.set(raw); err != nil {
+			where := source(v, cmd, path, key, s)
 			if flag.Changed {
 				return usagef("%s: %w", where, err)
 			}
@@ -55,9 +63,11 @@ func (a *app) load(ctx context.Context, cmd *cobra.Command, section string, sett
 	return exitWith(exitInvalid, errors.Join(errs...))
 }
 
-// readConfig reads the settings file into v and returns its path. Only the
-// default file may be missing.
-func (a *app) readConfig(ctx context.Context, cmd *cobra.Command, v *viper.Viper) (path string, err error) {
+// readConfig reads the settings file: its path, and what it holds by the names
+// of its sections. Only the default file may be missing. The file is not given to
+// viper, which takes names for the same that differ in case, and a dot in a name
+// for a level.
+func (a *app) readConfig(ctx context.Context, cmd *cobra.Command) (path string, file map[string]any, err error) {
 	path, named := os.Getenv("KEEL_CONFIG"), true
 	if flag := cmd.Flag("config"); flag != nil && flag.Changed {
 		path = flag.Value.String()
@@ -66,89 +76,84 @@ func (a *app) readConfig(ctx context.Context, cmd *cobra.Command, v *viper.Viper
 		path, named = defaultConfig, false
 	}
 	if path == os.DevNull { // how one says "none"
-		return path, nil
+		return path, nil, nil
 	}
 	data, err := readFile(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) && !named {
-		return path, nil
+	if errors.Is(err, fs.ErrNotExist) && !named && !isLink(path) {
+		return path, nil, nil
 	}
 	if ctx.Err() != nil {
-		return path, ctx.Err()
-	}
-	if err != nil {
-		return path, exitWith(exitUnreadable, fmt.Errorf("settings file: %w", err))
-	}
-	v.SetConfigType("yaml")
-	err = v.ReadConfig(bytes.NewReader(data))
-	if inner := errors.Unwrap(err); inner != nil {
-		err = inner
+		return path, nil, ctx.Err()
 	}
 	if err == nil {
-		err = oneDocument(data)
+		file, err = decodeConfig(data)
+		err = prefixed(path, err)
 	}
 	if err != nil {
-		return path, exitWith(exitUnreadable, fmt.Errorf("settings file: %s: not valid YAML: %s",
-			path, strings.TrimPrefix(err.Error(), "yaml: ")))
+		return path, nil, exitWith(exitUnreadable, fmt.Errorf("settings file: %w", err))
 	}
-	return path, nil
+	return path, file, nil
 }
 
-// oneDocument refuses a second document, of which viper would not tell.
-func oneDocument(data []byte) error {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for n := 1; ; n++ {
-		var node yaml.Node
-		err := dec.Decode(&node)
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		case n > 1:
-			return fmt.Errorf("line %d: a second document", node.Line)
+// prefixed puts what an error is about in front of it; nil stays nil.
+func prefixed(about string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", about, err)
+}
+
+// decodeConfig reads one document, a mapping in which no key comes twice, or
+// nothing.
+func decodeConfig(data []byte) (file map[string]any, err error) {
+	nodes, err := yamldoc.Nodes(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(nodes) == 0:
+		return nil, nil
+	case len(nodes) > 1:
+		return nil, fmt.Errorf("not valid YAML: line %d: a second document", nodes[1].Line)
+	}
+	if err := nodes[0].Decode(&file); err != nil {
+		return nil, fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	return file, nil
+}
+
+// inSection gives what the file says in a section, and refuses keys that are no
+// settings. Names count to the letter.
+func inSection(path string, file map[string]any, section string, settings []setting) (map[string]any, error) {
+	keys := map[string]any{}
+	switch content := file[section].(type) {
+	case nil:
+	case map[string]any:
+		keys = content
+	case map[any]any: // with a key that is no text
+		for key, value := range content {
+			keys[fmt.Sprint(key)] = value
 		}
-	}
-}
-
-// checkSection refuses keys of the section that are no settings.
-func checkSection(v *viper.Viper, file, section string, settings []setting) error {
-	if _, isMap := v.Get(section).(map[string]any); v.Get(section) != nil && !isMap {
-		return fmt.Errorf("%s: section %s must be a mapping of settings, not %s", file, section, describe(v.Get(section)))
+	default:
+		return nil, fmt.Errorf("%s: section %s must be a mapping of settings, not %s", path, section, describe(content))
 	}
 	names := names(settings)
-	unknown := map[string]bool{}
 	var errs []error
-	for _, key := range v.AllKeys() {
-		name, ok := strings.CutPrefix(key, section+".")
-		if !ok {
-			continue
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if !slices.Contains(names, key) {
+			errs = append(errs, fmt.Errorf("%s: section %s: unknown key %s%s", path, section, printable(key), hint(key, names)))
 		}
-		// A mapping below a key is listed leaf by leaf.
-		top, _, _ := strings.Cut(name, ".")
-		if slices.Contains(names, top) || unknown[top] {
-			continue
-		}
-		unknown[top] = true
-		errs = append(errs, fmt.Errorf("%s: section %s: unknown key %s%s", file, section, printable(top), hint(top, names)))
 	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
+	return keys, errors.Join(errs...)
 }
 
 // checkFile warns of sections that no subcommand reads: one of another build, or
 // a misspelt one.
-func (a *app) checkFile(v *viper.Viper, file string, cmd *cobra.Command) {
+func (a *app) checkFile(path string, file map[string]any, cmd *cobra.Command) {
 	known := sections(cmd.Root())
-	warned := map[string]bool{}
-	keys := v.AllKeys()
-	slices.Sort(keys)
-	for _, key := range keys {
-		top, _, _ := strings.Cut(key, ".")
-		if slices.Contains(known, top) || warned[top] {
-			continue
+	for _, name := range slices.Sorted(maps.Keys(file)) {
+		if !slices.Contains(known, name) {
+			a.log().Warn("no subcommand reads this section", withNearest(name, known, "file", path, "section", name)...)
 		}
-		warned[top] = true
-		a.log().Warn("no subcommand reads this section", withNearest(top, known, "file", file, "section", top)...)
 	}
 }
 
@@ -214,7 +219,7 @@ func names(settings []setting) []string {
 
 // withNearest adds to the attributes of a warning what was probably meant.
 func withNearest(name string, known []string, attrs ...any) []any {
-	if near := plugin.Nearest(name, known); near != "" {
+	if near := nearest(name, known); near != "" {
 		attrs = append(attrs, "nearest", near)
 	}
 	return attrs
@@ -222,8 +227,18 @@ func withNearest(name string, known []string, attrs ...any) []any {
 
 // hint ends the message about an unknown name.
 func hint(name string, known []string) string {
-	if near := plugin.Nearest(name, known); near != "" {
+	if near := nearest(name, known); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)
 	}
 	return fmt.Sprintf(" (known: %s)", strings.Join(known, ", "))
+}
+
+// nearest is the known name that was probably meant: one that differs in case
+// only, or the first words of a dotted one, before what looks alike.
+func nearest(name string, known []string) string {
+	if near := plugin.Nearest(name, known); near != "" {
+		return near
+	}
+	top, _, _ := strings.Cut(strings.ToLower(name), ".")
+	return plugin.Nearest(top, known)
 }

@@ -45,7 +45,10 @@ nothing to do.`,
 		if changed(cmd.Flags(), "filename") && changed(cmd.Flags(), "spec") {
 			return usagef("-f and --spec exclude each other")
 		}
-		return reading(cmd.Context(), func() error { return a.diff(cmd.Context(), s) })
+		if len(s.Files) == 0 && s.Spec == "" {
+			return usagef("--spec is empty: name the appliance's specification, or documents with -f")
+		}
+		return a.reading(cmd.Context(), func(ctx context.Context) error { return a.diff(ctx, s) })
 	}, s)
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "format" {
@@ -127,8 +130,10 @@ func (a *app) specification(ctx context.Context, path string) ([]document, error
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, fs.ErrNotExist) && !isLink(path):
 		return nil, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return []document{unreadable(path, errors.New("is a link that leads to no file"))}, nil
 	case err != nil:
 		return []document{unreadable(path, err)}, nil
 	}

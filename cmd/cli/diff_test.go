@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -166,6 +168,18 @@ func TestDiff_specification(t *testing.T) {
 			wantErr: "DIR/spec.yaml: not found, nothing to do\n",
 		},
 		{
+			name: "a link to nothing", spec: "none", args: []string{"--spec", "DIR/link.yaml"}, want: 2,
+			wantErr: "Error: DIR/link.yaml: is a link that leads to no file\n",
+		},
+		{
+			name: "a name that is empty", spec: "none", args: []string{"--spec", ""}, want: 1,
+			wantErr: "Usage: keel diff [-f FILE|DIR|-] [--spec FILE] [flags]\nError: --spec is empty: name the appliance's specification, or documents with -f\n",
+		},
+		{
+			name: "documents whose name is empty", spec: "version: 1\n", args: []string{"-f", ""}, want: 1,
+			wantErr: "Usage: keel diff [-f FILE|DIR|-] [--spec FILE] [flags]\nError: --filename: must be a list of texts; item 1 is empty\n",
+		},
+		{
 			name: "the flag wins over the environment", spec: "version: 1\n", args: []string{"--spec", "DIR/spec.yaml"}, env: map[string]string{"KEEL_SPEC": "DIR/none.yaml"},
 			wantOut: "instance.text: same (nothing)\ndiff: 1 same, 0 drift, 0 unknown, 0 not declared, 0 not compared; no drift\n",
 		},
@@ -206,6 +220,9 @@ func TestDiff_specification(t *testing.T) {
 			}
 			if tt.spec != "none" {
 				b.write("spec.yaml", tt.spec)
+			}
+			if err := os.Symlink("nowhere", filepath.Join(b.dir, "link.yaml")); err != nil {
+				t.Fatal(err)
 			}
 			args := []string{"diff", "--root", b.dir}
 			for _, arg := range tt.args {

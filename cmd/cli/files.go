@@ -119,6 +119,12 @@ func readEntry(ctx context.Context, path string) ([]byte, error) {
 	return readFile(ctx, path)
 }
 
+// isLink reports whether path itself is a symbolic link.
+func isLink(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
+}
+
 // pathError says "PATH: what is wrong", without the name of a system call.
 func pathError(path string, err error) error {
 	var pe *fs.PathError

@@ -67,9 +67,6 @@ func ending() []os.Signal {
 
 // run executes the command and says what went wrong. It returns the exit code.
 func (a *app) run(ctx context.Context) int {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	a.out.lost = cancel
 	root := a.command()
 	root.SetArgs(a.args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -111,13 +108,18 @@ func (a *app) say(format string, args ...any) {
 }
 
 // reading runs f, which only reads, and comes back soon after ctx ended even if
-// f does not; a second is enough to stop the commands that it runs.
-func reading(ctx context.Context, f func() error) error {
+// f does not; a second is enough to stop the commands that it runs. It ends, too,
+// when there is nobody left to read for. What writes does not: a machine is not
+// left half done because nobody listens.
+func (a *app) reading(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a.out.whenLost(cancel)
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err = f()
+		err = f(ctx)
 	}()
 	select {
 	case <-done:

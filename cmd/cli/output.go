@@ -14,13 +14,20 @@ import (
 )
 
 // output is standard output. After the first write that failed nothing more is
-// written, and lost is called: there is nobody to work for.
+// written, and lost, when it is set, is called.
 type output struct {
-	w    io.Writer
-	lost func()
+	w io.Writer
 
-	mu  sync.Mutex
-	err error
+	mu   sync.Mutex
+	lost func()
+	err  error
+}
+
+// whenLost sets what is called when a write fails.
+func (o *output) whenLost(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lost = f
 }
 
 func (o *output) Write(p []byte) (int, error) {

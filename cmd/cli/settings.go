@@ -152,20 +152,34 @@ func (s setting) convert(raw any) (any, error) {
 		}
 		return nil, fmt.Errorf("must be a whole number, not %s", describe(raw))
 	case time.Duration:
-		if d, ok := raw.(time.Duration); ok {
-			return d, nil
+		d, ok := raw.(time.Duration)
+		if !ok {
+			var err error
+			d, err = time.ParseDuration(text)
+			ok = isText && err == nil
 		}
-		if d, err := time.ParseDuration(text); isText && err == nil {
-			return d, nil
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("must be a duration such as 30s or 5m, not %s", describe(raw))
+		case d < 0:
+			return nil, fmt.Errorf("must not be negative, not %s", d)
 		}
-		return nil, fmt.Errorf("must be a duration such as 30s or 5m, not %s", describe(raw))
+		return d, nil
 	}
-	return texts(raw)
+	return filled(texts(raw))
+}
+
+// filled refuses an empty text in a list: it names nothing.
+func filled(list []string, err error) ([]string, error) {
+	if i := slices.Index(list, ""); i >= 0 {
+		return nil, fmt.Errorf("must be a list of texts; item %d is empty", i+1)
+	}
+	return list, err
 }
 
 // texts brings a list to []string. Text is a list separated by commas: it comes
 // from the environment.
-func texts(raw any) (any, error) {
+func texts(raw any) ([]string, error) {
 	switch list := raw.(type) {
 	case []string:
 		return list, nil
@@ -194,7 +208,7 @@ func describe(raw any) string {
 		return fmt.Sprint(v)
 	case []any:
 		return "a list"
-	case map[string]any:
+	case map[string]any, map[any]any:
 		return "a mapping"
 	}
 	return fmt.Sprintf("a %T", raw)

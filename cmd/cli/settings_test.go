@@ -164,6 +164,54 @@ func TestSettings_mistakes(t *testing.T) {
 			wantErr: "Error: settings file: FILE: not valid YAML: unmarshal errors:\n",
 		},
 		{
+			name: "a dotted name is no section", file: "note-agent:\n  count: 7\nnote-agent.count: many\n",
+			wantErr: "Warning: no subcommand reads this section file=FILE section=note-agent.count nearest=note-agent\n",
+		},
+		{
+			name: "a dotted key is no setting", file: "note-agent:\n  dir.x: many\n", want: 3,
+			wantErr: "Error: FILE: section note-agent: unknown key dir.x (did you mean dir?)\n",
+		},
+		{
+			name: "a section in capitals", file: "NOTE-AGENT:\n  count: many\n",
+			wantErr: "Warning: no subcommand reads this section file=FILE section=NOTE-AGENT nearest=note-agent\n",
+		},
+		{
+			name: "a key in capitals beside the right one", file: "note-agent:\n  count: 7\n  COUNT: 8\n", want: 3,
+			wantErr: "Error: FILE: section note-agent: unknown key COUNT (did you mean count?)\n",
+		},
+		{
+			name: "rubbish after the end of the document", file: "note-agent:\n  dir: /x\n...\n]\n", want: 2,
+			wantErr: "Error: settings file: FILE: not valid YAML: line 3: did not find expected <document start>\n",
+		},
+		{
+			name: "something after the end of the document", file: "note-agent:\n  dir: /x\n...\ndir: /y\n", want: 2,
+			wantErr: "Error: settings file: FILE: not valid YAML: line 3: did not find expected <document start>\n",
+		},
+		{
+			name: "a negative duration in the file", file: "note-agent:\n  every: -5s\n", want: 3,
+			wantErr: "Error: FILE: note-agent: every: must not be negative, not -5s\n",
+		},
+		{
+			name: "a negative duration in the environment", env: map[string]string{"KEEL_NOTE_AGENT_EVERY": "-5s"}, want: 3,
+			wantErr: "Error: environment variable KEEL_NOTE_AGENT_EVERY: must not be negative, not -5s\n",
+		},
+		{
+			name: "a negative duration as a flag", args: []string{"--every=-5s"}, want: 1,
+			wantErr: "Usage: keel note-agent [flags]\nError: --every: must not be negative, not -5s\n",
+		},
+		{
+			name: "nothing but a comma", env: map[string]string{"KEEL_NOTE_AGENT_TAG": ","}, want: 3,
+			wantErr: "Error: environment variable KEEL_NOTE_AGENT_TAG: must be a list of texts; item 1 is empty\n",
+		},
+		{
+			name: "an empty text among others", file: "note-agent:\n  tag: [a, '']\n", want: 3,
+			wantErr: "Error: FILE: note-agent: tag: must be a list of texts; item 2 is empty\n",
+		},
+		{
+			name: "an empty text as a flag", args: []string{"--tag="}, want: 1,
+			wantErr: "Usage: keel note-agent [flags]\nError: --tag: must be a list of texts; item 1 is empty\n",
+		},
+		{
 			name: "a section that nobody reads, and one of another binary", file: "note-agnt:\n  dir: /x\nfoo: 1\n",
 			wantErr: "Warning: no subcommand reads this section file=FILE section=foo\n" +
 				"Warning: no subcommand reads this section file=FILE section=note-agnt nearest=note-agent\n",

@@ -39,7 +39,7 @@ func (a *app) validateCommand() *cobra.Command {
 		if err := s.need(); err != nil {
 			return err
 		}
-		return reading(cmd.Context(), func() error { return a.validate(cmd.Context(), s) })
+		return a.reading(cmd.Context(), func(ctx context.Context) error { return a.validate(ctx, s) })
 	}, s)
 }
 
