@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -143,17 +144,19 @@ func TestRun_endOfTheVisitFinishesTheStepAndBeginsNone(t *testing.T) {
 }
 
 func TestRun_deadlineReachesTheStepAndNotItsUndo(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	undone := false
-	Run(ctx, nil, []Step{{
-		Text: "slow",
-		Do:   func(ctx context.Context) (bool, error) { <-ctx.Done(); return true, ctx.Err() },
-		Undo: func(ctx context.Context) error { undone = true; return ctx.Err() },
-	}}, nil)
-	if !undone {
-		t.Error("the step was not undone")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		undone := false
+		Run(ctx, nil, []Step{{
+			Text: "slow",
+			Do:   func(ctx context.Context) (bool, error) { <-ctx.Done(); return true, ctx.Err() },
+			Undo: func(ctx context.Context) error { undone = true; return ctx.Err() },
+		}}, nil)
+		if !undone {
+			t.Error("the step was not undone")
+		}
+	})
 }
 
 func TestRun_hook(t *testing.T) {

@@ -33,6 +33,9 @@ func (f *File) Load(context.Context) (rec Record, ok bool, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Record{}, false, nil
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return Record{}, false, fmt.Errorf("restart journal: %w: run keel as root to see whether a restart is due", err)
+	}
 	if err == nil {
 		rec, err = parse(text)
 	}

@@ -13,7 +13,7 @@ import (
 const properties = "ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID"
 
 // otherMode says what works where systemctl does nothing, or finds no systemd.
-const otherMode = "commands do not reach the machine's own systemd: use exec mode nsenter from a pod (hostPID, privileged), direct on the machine itself"
+const otherMode = "commands do not reach the machine's own systemd: use exec mode nsenter from a pod (hostPID, privileged), direct on the machine itself; a root that does not run has nothing to restart, and the mark stays until keel runs on it"
 
 // state is what systemd says of a unit.
 type state struct {
