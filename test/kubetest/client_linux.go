@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,25 @@ func (s *Server) Kubeconfig(t testing.TB, c *rest.Config) string {
 		t.Fatal(err)
 	}
 	return name
+}
+
+// InCluster is what a pod of a ServiceAccount finds: a folder, to be mounted at
+// /var/run/secrets/kubernetes.io/serviceaccount, and its environment. The folder
+// lasts as long as t; the kubelet would write a new token into it from time to
+// time.
+func (s *Server) InCluster(t testing.TB, namespace, token string) (dir string, env []string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{"token": token, "namespace": namespace, "ca.crt": string(s.ca.pem)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir, []string{"KUBERNETES_SERVICE_HOST=" + u.Hostname(), "KUBERNETES_SERVICE_PORT=" + u.Port()}
 }
 
 // Kubectl runs kubectl as the administrator and returns its standard output; its

@@ -41,8 +41,9 @@ type Server struct {
 	Etcd *Daemon
 	API  *Daemon
 
-	dir string
-	ca  authority
+	dir  string
+	etcd string // URL
+	ca   authority
 }
 
 // Start starts a server that ends with t. It is up in 5 s.
@@ -116,21 +117,21 @@ func start(ctx context.Context, dir string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	etcd := fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	s.etcd = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
 	peer := fmt.Sprintf("http://127.0.0.1:%d", ports[1])
 	s.URL = fmt.Sprintf("https://127.0.0.1:%d", ports[2])
 	s.Etcd = &Daemon{
 		argv: append([]string{parts.Path("etcd"),
 			"--data-dir=" + s.path("etcd"),
-			"--listen-client-urls=" + etcd, "--advertise-client-urls=" + etcd,
+			"--listen-client-urls=" + s.etcd, "--advertise-client-urls=" + s.etcd,
 			"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=default=" + peer,
 		}, o.EtcdArgs...),
 		log:   s.path("etcd.log"),
-		ready: func(ctx context.Context) error { return get(ctx, http.DefaultClient, etcd+"/health") },
+		ready: func(ctx context.Context) error { return get(ctx, http.DefaultClient, s.etcd+"/health") },
 	}
 	s.API = &Daemon{
 		argv: append([]string{parts.Path("kube-apiserver"),
-			"--etcd-servers=" + etcd,
+			"--etcd-servers=" + s.etcd,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[2]),
 			"--tls-cert-file=" + s.path("server.crt"), "--tls-private-key-file=" + s.path("server.key"),
 			"--client-ca-file=" + s.path("ca.crt"),

@@ -193,6 +193,26 @@ func TestDaemon_stopsAndStarts(t *testing.T) {
 	}
 }
 
+func TestRefuseWrites(t *testing.T) {
+	s := Start(t, Options{})
+	ns := s.Namespace(t, "full")
+	write := func() error {
+		body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"at": time.Now().String()}}}
+		return s.Do(t.Context(), s.Admin(), http.MethodPatch, "/api/v1/namespaces/"+ns, body, nil)
+	}
+	s.RefuseWrites(t, true)
+	if err := write(); code(err) != http.StatusInternalServerError || !strings.Contains(err.Error(), "database space exceeded") {
+		t.Errorf("got %v, want it refused", err)
+	}
+	if err := s.Do(t.Context(), s.Admin(), http.MethodGet, "/api/v1/namespaces/"+ns, nil, nil); err != nil {
+		t.Errorf("a read: %v", err)
+	}
+	s.RefuseWrites(t, false)
+	if err := write(); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 func TestStart_saysWhyNot(t *testing.T) {
 	parts.Need(t, "etcd", "kube-apiserver")
 	_, err := start(t.Context(), t.TempDir(), Options{APIArgs: []string{"--no-such-flag"}})
