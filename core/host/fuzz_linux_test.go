@@ -34,7 +34,7 @@ func FuzzWalk(f *testing.F) {
 		for _, dir := range []string{"root", "root/etc", "root/data"} {
 			for name, text := range map[string]string{"1": one, "2": two} {
 				if os.Symlink(text, filepath.Join(s.dir, dir, name)) != nil {
-					t.Skip("no text for a link")
+					return // no text for a link
 				}
 			}
 		}
@@ -102,13 +102,13 @@ func FuzzOwners(f *testing.F) {
 		// What the caller writes may lead anywhere; what bob writes may not.
 		rest = strings.TrimLeft(rest, "/")
 		if slices.Contains(strings.Split(rest, "/"), "..") {
-			t.Skip("the caller goes elsewhere himself")
+			return // the caller goes elsewhere himself
 		}
 		s := newSite(t)
 		for name, text := range map[string]string{"1": one, "2": two} {
 			path := filepath.Join(s.root(), "home/bob", name)
 			if os.Symlink(text, path) != nil {
-				t.Skip("no text for a link")
+				return // no text for a link
 			}
 			must(t, os.Lchown(path, bob, bob))
 		}

@@ -102,7 +102,8 @@ func (s *handlers) documented(t *testing.T) {
 	}
 	h := s.make(t, &faults{})
 	if table := Table(h.Params()); !strings.Contains(string(page), table) {
-		t.Errorf("%s does not hold this table of %s:\n%s", s.Doc, h.Name(), table)
+		t.Errorf("%s does not hold the table of %s, which is printed below, to be pasted", s.Doc, h.Name())
+		_, _ = fmt.Fprintf(os.Stdout, "\n%s\n", table) // t.Errorf would indent it
 	}
 }
 

@@ -1,6 +1,7 @@
 // Command report runs go test over both modules and reports what a person needs:
 // a line for each package, the output of what failed in full, and at the end
-// every skip with its reason and the line "N passed, N failed, N skipped".
+// every skip with its reason, the names of what failed, and the line "N passed, N
+// failed, N skipped".
 // Arguments go to go test as they are; without any, all packages are tested.
 //
 // It ends with 1 when a test failed, when go test did, when no test ran, and

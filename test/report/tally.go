@@ -28,6 +28,7 @@ type skip struct{ test, reason string }
 type tally struct {
 	w              io.Writer
 	passed, failed int
+	failures       []string // "package Test/sub", or the package and what became of it
 	skips          []skip
 	output         map[string][]string // of unfinished tests and packages, by package and test
 	build          map[string][]string // compiler output by import path
@@ -87,6 +88,7 @@ func (t *tally) endTest(e event) {
 		t.skips = append(t.skips, skip{short(e.Package) + " " + e.Test, reason(lines)})
 	case "fail":
 		t.failed++
+		t.failures = append(t.failures, short(e.Package)+" "+e.Test)
 		t.printf("%s\n%s", key, strings.Join(lines, ""))
 	}
 }
@@ -109,6 +111,11 @@ func (t *tally) endPackage(e event) {
 		left = append(t.build[e.FailedBuild], slices.DeleteFunc(left, closing)...)
 		if len(left) > 0 {
 			t.failed++
+			what := "ended before its tests did"
+			if e.FailedBuild != "" {
+				what = "does not compile"
+			}
+			t.failures = append(t.failures, short(e.Package)+" ("+what+")")
 		}
 		t.printf("%sFAIL %s %.1fs\n", strings.Join(left, ""), short(e.Package), e.Elapsed)
 	}
@@ -120,7 +127,8 @@ func closing(line string) bool {
 	return line == "FAIL\n" || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "coverage:")
 }
 
-// close prints the skips, those of one reason together, and the line that counts.
+// close prints the skips, those of one reason together, the failures again, and
+// the line that counts.
 func (t *tally) close() {
 	var reasons []string
 	tests := map[string][]string{} // by reason
@@ -135,6 +143,16 @@ func (t *tally) close() {
 		t.printf("\nskipped, %s:\n", r)
 		for _, line := range gather(tests[r]) {
 			t.printf("  %s\n", line)
+		}
+	}
+	slices.Sort(t.failures)
+	if len(t.failures) > 0 {
+		t.printf("\nfailed, see above:\n")
+	}
+	for _, name := range t.failures {
+		inner := func(other string) bool { return strings.HasPrefix(other, name+"/") }
+		if !slices.ContainsFunc(t.failures, inner) { // else it failed with its subtests
+			t.printf("  %s\n", name)
 		}
 	}
 	t.printf("\n%d passed, %d failed, %d skipped\n", t.passed, t.failed, len(t.skips))

@@ -36,9 +36,38 @@ func TestTally_reports(t *testing.T) {
     a_test.go:3: wrong
 FAIL core/x 0.1s
 
+failed, see above:
+  core/x TestA
+
 0 passed, 1 failed, 0 skipped
 `,
 			failed: 1,
+		},
+		{
+			name: "failures are named again at the end, after the skips, subtests instead of their test",
+			stream: `{"Action":"output",` + pkg + `,"Test":"TestB","Output":"    b_test.go:3: wrong\n"}
+{"Action":"fail",` + pkg + `,"Test":"TestB"}
+{"Action":"fail",` + pkg + `,"Test":"TestA/one"}
+{"Action":"fail",` + pkg + `,"Test":"TestA"}
+{"Action":"skip",` + pkg + `,"Test":"TestC"}
+{"Action":"fail",` + pkg + `,"Elapsed":0.1}
+`,
+			want: `github.com/tlspu/keel/core/x TestB
+    b_test.go:3: wrong
+github.com/tlspu/keel/core/x TestA/one
+github.com/tlspu/keel/core/x TestA
+FAIL core/x 0.1s
+
+skipped, no reason given:
+  core/x: TestC
+
+failed, see above:
+  core/x TestA/one
+  core/x TestB
+
+0 passed, 3 failed, 1 skipped
+`,
+			failed: 3,
 		},
 		{
 			name: "skips are listed with their reason at the end",
@@ -71,7 +100,7 @@ skipped, no reason given:
 {"ImportPath":"x [x.test]","Action":"build-fail"}
 {"Action":"fail",` + pkg + `,"Elapsed":0,"FailedBuild":"x [x.test]"}
 `,
-			want:   "x.go:1: bad\nFAIL core/x 0.0s\n\n0 passed, 1 failed, 0 skipped\n",
+			want:   "x.go:1: bad\nFAIL core/x 0.0s\n\nfailed, see above:\n  core/x (does not compile)\n\n0 passed, 1 failed, 0 skipped\n",
 			failed: 1,
 		},
 		{
@@ -79,7 +108,7 @@ skipped, no reason given:
 			stream: `{"Action":"output",` + pkg + `,"Test":"TestA","Output":"half\n"}
 {"Action":"fail",` + pkg + `,"Elapsed":2}
 `,
-			want:   "half\nFAIL core/x 2.0s\n\n0 passed, 1 failed, 0 skipped\n",
+			want:   "half\nFAIL core/x 2.0s\n\nfailed, see above:\n  core/x (ended before its tests did)\n\n0 passed, 1 failed, 0 skipped\n",
 			failed: 1,
 		},
 		{
