@@ -71,11 +71,11 @@ type meaning struct {
 }
 
 // meant says what a means where old is there; old is nil for a new file.
-func (t *Tree) meant(a Attr, old *file) meaning {
+func (v *View) meant(a Attr, old *file) meaning {
 	m := meaning{uid: -1, gid: -1, mode: a.Mode}
 	switch {
 	case a.Private:
-		m.uid, m.gid = t.uid, os.Getegid()
+		m.uid, m.gid = v.uid, os.Getegid()
 	case old != nil:
 		m.uid, m.gid = old.info.UID, old.info.GID
 	}

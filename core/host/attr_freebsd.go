@@ -105,9 +105,9 @@ const (
 	sfImmutable, sfAppend, sfNoUnlink = 0x20000, 0x40000, 0x100000
 )
 
-// frozen says why name in the folder dir cannot change, "" if no flag of the
-// file system forbids it.
-func frozen(dir int, name string) string {
+// frozen says which flag keeps name in the folder dir from being changed, and
+// with its name from being replaced; "" if none does.
+func frozen(dir int, name string, replaced bool) string {
 	var st unix.Stat_t
 	if err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return ""
@@ -120,7 +120,7 @@ func frozen(dir int, name string) string {
 		{ufAppend, "uappnd"}, {sfAppend, "sappnd"},
 		{ufNoUnlink, "uunlnk"}, {sfNoUnlink, "sunlnk"},
 	} {
-		if st.Flags&f.bits != 0 {
+		if st.Flags&f.bits != 0 && (replaced || f.bits&(ufNoUnlink|sfNoUnlink) == 0) {
 			return fmt.Sprintf("flagged %s (chflags no%s to change it)", f.name, f.name)
 		}
 	}

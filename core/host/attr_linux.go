@@ -133,9 +133,9 @@ func mountPoint(p *place) (bool, error) {
 
 const statxFlags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
 
-// frozen says why name in the folder dir cannot change, "" if no flag of the
-// file system forbids it.
-func frozen(dir int, name string) string {
+// frozen says which flag keeps name in the folder dir from being changed, and
+// with its name from being replaced; "" if none does. Here the two are one.
+func frozen(dir int, name string, _ bool) string {
 	var st unix.Statx_t
 	if err := unix.Statx(dir, name, statxFlags, unix.STATX_TYPE, &st); err != nil {
 		return ""

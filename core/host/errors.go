@@ -37,21 +37,6 @@ func failed(verb, path string, err error) error {
 	return fmt.Errorf("%s %s: %w", verb, path, err)
 }
 
-// refused explains why a place would not be changed: flags on the file or its
-// folder look like missing rights.
-func (p *place) refused(err error) error {
-	if !errors.Is(err, unix.EPERM) {
-		return err
-	}
-	if why := frozen(p.dir.fd, p.name); why != "" {
-		return fmt.Errorf("is %s: %w", why, err)
-	}
-	if why := frozen(p.dir.fd, "."); why != "" {
-		return fmt.Errorf("its folder is %s: %w", why, err)
-	}
-	return err
-}
-
 // ownerError says which owner could not be given.
 func ownerError(uid, gid int, err error) error {
 	if errors.Is(err, unix.EPERM) {

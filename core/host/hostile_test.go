@@ -137,11 +137,15 @@ func TestHostileTrees(t *testing.T) {
 			case err != nil || string(content) != tt.read:
 				t.Errorf("Read = %q, %v, want %q", content, err, tt.read)
 			}
+			foretold := tree.CanPut(tt.path, []byte("new"), tt.attr)
 			if diff := cmp.Diff(before, s.look()); diff != "" {
-				t.Errorf("reading changed something:\n%s", diff)
+				t.Errorf("looking changed something:\n%s", diff)
 			}
 
 			changed, err := tree.Put(t.Context(), tt.path, strings.NewReader("new"), tt.attr)
+			if fmt.Sprint(foretold) != fmt.Sprint(err) {
+				t.Errorf("CanPut said %v", foretold)
+			}
 			lands, refused := tt.put, tt.noPut
 			if lands == "" && refused == "" {
 				lands, refused = tt.read, tt.no

@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -61,6 +62,8 @@ func TestTree_mountPoints(t *testing.T) {
 	const point = "is a mount point: unmount "
 	for what, got := range map[string][2]string{
 		"Put":             {put("/etc/hosts", Attr{}), "write /etc/hosts: " + point + "/etc/hosts"},
+		"CanPut":          {fmt.Sprint(tree.CanPut("/etc/hosts", []byte("new"), Attr{})), "write /etc/hosts: " + point + "/etc/hosts"},
+		"CanRemove":       {fmt.Sprint(tree.CanRemove("/etc/hosts")), "remove /etc/hosts: " + point},
 		"Put equal":       {result(tree.Put(t.Context(), "/etc/hosts", strings.NewReader("outside/secret"), Attr{Mode: mode(0o600)})), "write /etc/hosts: " + point},
 		"Put by a link":   {put("/etc/l", Attr{Last: Follow}), "write /etc/l: " + point + "/etc/hosts"},
 		"Remove":          {result(tree.Remove("/etc/hosts")), "remove /etc/hosts: " + point},
@@ -86,8 +89,8 @@ func TestTree_mountPoints(t *testing.T) {
 	p, err := tree.walk("/etc/hosts", walkOptions{})
 	must(t, err)
 	defer p.close()
-	w := &write{tree: tree, place: p, meaning: meaning{uid: -1, gid: -1}}
-	if _, err := w.run(t.Context(), strings.NewReader("new")); !IsBusy(err) {
+	w := &write{view: &tree.View, place: p, meaning: meaning{uid: -1, gid: -1}}
+	if _, err := w.run(t.Context(), tree, strings.NewReader("new")); !IsBusy(err) {
 		t.Errorf("renaming over a mount point: %v, want EBUSY", err)
 	}
 	if l := leftovers(t, root); l != nil {
@@ -108,6 +111,20 @@ func TestTree_readOnlyAndFull(t *testing.T) {
 	t.Cleanup(func() { must(t, unix.Unmount(full, unix.MNT_DETACH)) })
 	create(t, filepath.Join(full, "f"), "root/full/f", 0o644)
 	tree := openTree(t, s.root())
+	for what, err := range map[string]error{
+		"content": tree.CanPut("/ro/f", []byte("new"), Attr{}),
+		"mode":    tree.CanPut("/ro/f", []byte("root/etc/f"), Attr{Mode: mode(0o600)}),
+		"new":     tree.CanPut("/ro/g", nil, Attr{}),
+		"parents": tree.CanPut("/ro/a/f", []byte("new"), Attr{Parents: 0o755}),
+		"remove":  tree.CanRemove("/ro/f"),
+	} {
+		if !IsReadOnly(err) || !strings.Contains(err.Error(), "remount it writable") {
+			t.Errorf("%s: foretold %v", what, err)
+		}
+	}
+	if err := tree.CanPut("/ro/f", []byte("root/etc/f"), Attr{}); err != nil {
+		t.Errorf("nothing to change: %v", err)
+	}
 	big := strings.Repeat("x", 1<<20)
 	tests := []struct {
 		name string
@@ -167,9 +184,11 @@ func TestTree_immutable(t *testing.T) {
 			acls(t, "chattr", "+"+tt.flag, filepath.Join(root, tt.path))
 			defer acls(t, "chattr", "-"+tt.flag, filepath.Join(root, tt.path))
 			for what, err := range map[string]error{
-				"Put":     second(tree.Put(t.Context(), "/f", strings.NewReader("new"), Attr{})),
-				"Remove":  second(tree.Remove("/f")),
-				"Symlink": second(tree.Symlink("x", "/f")),
+				"Put":       second(tree.Put(t.Context(), "/f", strings.NewReader("new"), Attr{})),
+				"CanPut":    tree.CanPut("/f", []byte("new"), Attr{}),
+				"Remove":    second(tree.Remove("/f")),
+				"CanRemove": tree.CanRemove("/f"),
+				"Symlink":   second(tree.Symlink("x", "/f")),
 			} {
 				if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), tt.hint) {
 					t.Errorf("%s: %v, want %q", what, err, tt.hint)
@@ -177,6 +196,9 @@ func TestTree_immutable(t *testing.T) {
 			}
 			if tt.path == "f" {
 				_, err := tree.Put(t.Context(), "/f", strings.NewReader("old"), Attr{Mode: mode(0o600)})
+				if foretold := tree.CanPut("/f", []byte("old"), Attr{Mode: mode(0o600)}); fmt.Sprint(foretold) != fmt.Sprint(err) {
+					t.Errorf("CanPut of a mode: %v", foretold)
+				}
 				if err == nil || !strings.Contains(err.Error(), tt.hint) {
 					t.Errorf("Put of a mode: %v, want %q", err, tt.hint)
 				}
@@ -253,10 +275,12 @@ func TestTree_kernelFiles(t *testing.T) {
 			}
 		}
 		for what, err := range map[string]error{
-			"Put":     second(tree.Put(t.Context(), path, strings.NewReader("x"), Attr{})),
-			"Remove":  second(tree.Remove(path)),
-			"Symlink": second(tree.Symlink("x", path)),
-			"Chattr":  second(tree.Chattr(path, Attr{Mode: mode(0o600)})),
+			"Put":       second(tree.Put(t.Context(), path, strings.NewReader("x"), Attr{})),
+			"CanPut":    tree.CanPut(path, []byte("x"), Attr{}),
+			"Remove":    second(tree.Remove(path)),
+			"CanRemove": tree.CanRemove(path),
+			"Symlink":   second(tree.Symlink("x", path)),
+			"Chattr":    second(tree.Chattr(path, Attr{Mode: mode(0o600)})),
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s(%s) = %v, want %q", what, path, err, want)

@@ -51,36 +51,58 @@ func (t *Tree) put(ctx context.Context, path string, r io.Reader, a Attr) (bool,
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	p, made, err := t.locate(path, a)
+	made := false
+	w, err := t.prepare(path, a, func(f folder, name string) error {
+		err := t.makeDir(f, name, a.Parents)
+		made = made || err == nil
+		return err
+	})
 	if err != nil {
 		return made, err
 	}
-	defer p.close()
-	w := &write{tree: t, place: p, attr: a}
-	if p.there && p.info.mode.Type() != linkType {
-		if w.old, err = p.open(); err != nil {
-			return made, err
-		}
-		defer w.old.close()
-		if err := w.old.look(); err != nil {
-			return made, err
-		}
-	}
-	w.meaning = t.meant(a, w.old)
-	changed, err := w.run(ctx, r)
+	defer w.close()
+	changed, err := w.run(ctx, t, r)
 	return made || changed, err
 }
 
 // A write is one Put that knows its place.
 type write struct {
-	tree    *Tree
+	view    *View
 	place   *place
 	attr    Attr
 	old     *file // nil: there is none, or a link
 	meaning meaning
 }
 
-func (w *write) run(ctx context.Context, r io.Reader) (changed bool, err error) {
+// prepare finds out what is to be written where, and refuses what must not be
+// replaced. mkdir makes a missing parent.
+func (v *View) prepare(path string, a Attr, mkdir func(f folder, name string) error) (*write, error) {
+	p, err := v.locate(path, a, mkdir)
+	if err != nil {
+		return nil, err
+	}
+	w := &write{view: v, place: p, attr: a}
+	if p.there && p.info.mode.Type() != linkType {
+		if w.old, err = p.open(); err == nil {
+			err = w.old.look()
+		}
+	}
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	w.meaning = v.meant(a, w.old)
+	return w, nil
+}
+
+func (w *write) close() {
+	if w.old != nil {
+		w.old.close()
+	}
+	w.place.close()
+}
+
+func (w *write) run(ctx context.Context, t *Tree, r io.Reader) (changed bool, err error) {
 	s, start, ok := seekable(r)
 	if w.old != nil && ok {
 		same, err := w.sameAs(s, start)
@@ -98,9 +120,9 @@ func (w *write) run(ctx context.Context, r io.Reader) (changed bool, err error) 
 		return false, err
 	}
 	defer done()
-	tmp, err := w.tree.tempFile(home)
+	tmp, err := t.tempFile(home)
 	if err != nil {
-		return false, w.place.refused(err)
+		return false, err
 	}
 	defer tmp.discard()
 	if err := copyAll(ctx, tmp.fd, r); err != nil {
@@ -117,41 +139,61 @@ func (w *write) run(ctx context.Context, r io.Reader) (changed bool, err error) 
 			}
 		}
 	}
-	return w.replace(ctx, tmp)
+	return w.replace(ctx, t, tmp)
+}
+
+// A need is what a file still needs when its content is right.
+type need int
+
+const (
+	nothing need = iota
+	mending      // of owner and mode, in place
+	newFile
+)
+
+func (w *write) needs() need {
+	f := w.old
+	leaky := w.attr.Private && (f.acl != nil || w.attr.Mode == nil && f.info.mode&0o077 != 0)
+	switch {
+	case !leaky && !w.meaning.differs(f):
+		return nothing
+	case w.attr.Private || f.info.Links > 1:
+		return newFile
+	}
+	return mending
 }
 
 // mend brings owner and mode of equal content to their meaning. done is false
 // when that takes a new file.
 func (w *write) mend(ctx context.Context) (done, changed bool, err error) {
+	if n := w.needs(); n != mending {
+		return n == nothing, false, nil
+	}
+	if err := w.place.mayMend(); err != nil {
+		return true, false, err
+	}
 	f := w.old
-	leaky := w.attr.Private && (f.acl != nil || w.attr.Mode == nil && f.info.mode&0o077 != 0)
-	if !leaky && !w.meaning.differs(f) {
-		return true, false, nil
-	}
-	if w.attr.Private || f.info.Links > 1 {
-		return false, false, nil
-	}
 	lost := w.meaning.owner(f) && w.meaning.mode == nil && (f.info.mode&special != 0 || capable(f.fd))
 	changed, err = w.meaning.apply(f)
 	if lost && err == nil {
 		note(ctx, "%s: set-id bits and capabilities went with the old owner", w.place.path)
 	}
-	return true, changed, w.place.refused(err)
+	return true, changed, err
 }
 
 // home is the folder of the temporary file; done closes it.
 func (w *write) home() (f folder, done func(), err error) {
 	name := w.attr.Temp
 	if name == "" {
-		return w.place.dir, func() {}, nil
+		return w.place.dir, func() {}, w.place.dir.mayHold()
 	}
-	p, err := w.tree.walk(name+"/.", walkOptions{noLinks: w.attr.NoLinks})
+	p, err := w.view.walk(name+"/.", walkOptions{noLinks: w.attr.NoLinks})
 	if err != nil {
 		return folder{}, nil, fmt.Errorf("temporary folder %s: %w", name, err)
 	}
 	// Whoever may rename in it chooses what the file will be.
 	shared := p.info.mode&0o002 != 0 && p.info.mode&fs.ModeSticky == 0
-	if shared || !w.tree.trusts(p.dir.uid) && p.dir.uid != w.place.dir.uid {
+	if shared || !w.view.trusts(p.dir.uid) && p.dir.uid != w.place.dir.uid {
 		p.close()
 		return folder{}, nil, fmt.Errorf("temporary folder %s: others may replace files in it", name)
 	}
@@ -159,7 +201,10 @@ func (w *write) home() (f folder, done func(), err error) {
 }
 
 // replace makes the temporary file what it must be and gives it its name.
-func (w *write) replace(ctx context.Context, tmp *temp) (changed bool, err error) {
+func (w *write) replace(ctx context.Context, t *Tree, tmp *temp) (changed bool, err error) {
+	if err := w.place.mayReplace(); err != nil {
+		return false, err
+	}
 	dir, err := w.place.dir.reopen()
 	if err != nil {
 		return false, err
@@ -173,7 +218,7 @@ func (w *write) replace(ctx context.Context, tmp *temp) (changed bool, err error
 		return false, err
 	}
 	if w.attr.Check != nil {
-		if err := w.tree.check(ctx, tmp.fd, w.place.name, w.attr.Check); err != nil {
+		if err := t.check(ctx, tmp.fd, w.place.name, w.attr.Check); err != nil {
 			return false, err
 		}
 	}
@@ -189,7 +234,7 @@ func (w *write) replace(ctx context.Context, tmp *temp) (changed bool, err error
 		return false, fmt.Errorf("temporary folder %s is on another file system: %w", w.attr.Temp, err)
 	}
 	if err != nil {
-		return false, w.place.refused(err)
+		return false, err
 	}
 	now, err := lstatat(w.place.dir.fd, w.place.name)
 	if err != nil || now.id != mine.id {

@@ -1,13 +1,11 @@
 package host
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
 	"sync"
 	"time"
 
@@ -47,62 +45,6 @@ func OpenTree(root string) (*Tree, error) {
 	}, nil
 }
 
-// locate finds the place that is to be changed and refuses those that must not
-// be. made reports that parents were made.
-func (t *Tree) locate(path string, a Attr) (p *place, made bool, err error) {
-	o := walkOptions{follow: a.Last == Follow, noLinks: a.NoLinks}
-	if a.Parents != 0 {
-		o.mkdir = func(f folder, name, path string) error {
-			err := t.makeDir(f, name, a.Parents)
-			made = made || err == nil
-			if err != nil {
-				return fmt.Errorf("make folder %s: %w", path, err)
-			}
-			return nil
-		}
-	}
-	p, err = t.walk(path, o)
-	if err != nil {
-		return nil, made, err
-	}
-	if err := p.changeable(a.Last); err != nil {
-		p.close()
-		return nil, made, err
-	}
-	return p, made, nil
-}
-
-// changeable refuses places at which nothing may be put or taken away.
-func (p *place) changeable(last Link) error {
-	if p.name == "." {
-		return errors.New("names a folder by its end, not by its name")
-	}
-	if last == Refuse && p.there && p.info.mode.Type() == linkType {
-		return errors.New("is a link, and none is allowed here")
-	}
-	kind, err := kernelFS(p.dir)
-	if err != nil {
-		return err
-	}
-	if kind != "" {
-		return fmt.Errorf("is on %s, whose files are the kernel's own", kind)
-	}
-	if !p.there {
-		if p.linked && strings.HasPrefix(p.path, "/dev/") {
-			return fmt.Errorf("leads to %s, a device that is not there", p.path)
-		}
-		return nil
-	}
-	mounted, err := mountPoint(p)
-	if err != nil {
-		return err
-	}
-	if mounted {
-		return fmt.Errorf("is a mount point: unmount %s, or name what is mounted there", p.path)
-	}
-	return nil
-}
-
 // Remove deletes a file, a link or an empty folder, and reports whether there
 // was one. A link is not followed. A folder that holds something and a device
 // are an error.
@@ -112,21 +54,13 @@ func (t *Tree) Remove(path string) (changed bool, err error) {
 }
 
 func (t *Tree) remove(path string) (bool, error) {
-	p, _, err := t.locate(path, Attr{})
-	if IsMissing(err) {
-		return false, nil
-	}
-	if err != nil {
+	p, err := t.removable(path)
+	if p == nil {
 		return false, err
 	}
 	defer p.close()
 	flags := 0
-	switch {
-	case !p.there:
-		return false, nil
-	case p.info.mode&fs.ModeDevice != 0:
-		return false, errors.New("is a device")
-	case p.info.IsDir():
+	if p.info.IsDir() {
 		flags = unix.AT_REMOVEDIR
 	}
 	dir, err := p.dir.reopen()
@@ -141,7 +75,7 @@ func (t *Tree) remove(path string) (bool, error) {
 	case errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST):
 		return false, errors.New("is a folder that still holds something")
 	case err != nil:
-		return false, p.refused(err)
+		return false, err
 	}
 	return true, syncFD(dir)
 }
@@ -181,8 +115,8 @@ func (t *Tree) mkdir(path string, mode fs.FileMode) (made bool, err error) {
 
 // makeDir makes one folder. It has its owner and mode before it has its name.
 func (t *Tree) makeDir(f folder, name string, mode fs.FileMode) error {
-	if kind, err := kernelFS(f); err != nil || kind != "" {
-		return cmp.Or(err, fmt.Errorf("it is on %s, whose files are the kernel's own", kind))
+	if err := f.mayHold(); err != nil {
+		return err
 	}
 	dir, err := f.reopen()
 	if err != nil {
@@ -227,7 +161,7 @@ func (t *Tree) Symlink(text, path string) (changed bool, err error) {
 }
 
 func (t *Tree) symlink(text, path string) (bool, error) {
-	p, _, err := t.locate(path, Attr{})
+	p, err := t.locate(path, Attr{}, nil)
 	if err != nil {
 		return false, err
 	}
@@ -243,6 +177,9 @@ func (t *Tree) symlink(text, path string) (bool, error) {
 			return false, p.wrongKind(p.info, "a link or a regular file")
 		}
 	}
+	if err := p.mayReplace(); err != nil {
+		return false, err
+	}
 	dir, err := p.dir.reopen()
 	if err != nil {
 		return false, err
@@ -250,11 +187,11 @@ func (t *Tree) symlink(text, path string) (bool, error) {
 	defer closeFD(dir)
 	tmp, err := t.tempLink(p.dir, text)
 	if err != nil {
-		return false, p.refused(err)
+		return false, err
 	}
 	defer tmp.discard()
 	if err := tmp.rename(p.dir, p.name); err != nil {
-		return false, p.refused(err)
+		return false, err
 	}
 	return true, syncFD(dir)
 }
@@ -271,7 +208,7 @@ func (t *Tree) chattr(path string, a Attr) (bool, error) {
 	if err := a.valid(); err != nil {
 		return false, err
 	}
-	p, _, err := t.locate(path, a)
+	p, err := t.locate(path, a, nil)
 	if err != nil {
 		return false, err
 	}
@@ -296,8 +233,8 @@ func (t *Tree) chattr(path string, a Attr) (bool, error) {
 	if f.info.Links > 1 && !f.info.IsDir() {
 		return false, fmt.Errorf("has %d names (hard links), which would all change", f.info.Links)
 	}
-	if changed, err := m.apply(f); err != nil {
-		return changed, p.refused(err)
+	if err := p.mayMend(); err != nil {
+		return false, err
 	}
-	return true, nil
+	return m.apply(f)
 }

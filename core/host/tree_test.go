@@ -91,7 +91,7 @@ func TestTree_Mkdir(t *testing.T) {
 		{"with a slash", "/a/", 0o755, "changed", []string{"root/a"}},
 		{"there already, whatever its mode", "/etc", 0o700, "same", nil},
 		{"the root", "/", 0o700, "same", nil},
-		{"a file", "/etc/f", 0o700, "make folder /etc/f: not a directory", nil},
+		{"a file", "/etc/f", 0o700, "make folder /etc/f: /etc/f is a regular file, not a folder: not a directory", nil},
 		{"special bits", "/d", 0o1777, "make folder /d: mode 01777 has more than permission bits", nil},
 	}
 	for _, tt := range tests {

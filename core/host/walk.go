@@ -1,7 +1,6 @@
 package host
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -207,7 +206,10 @@ func (w *walk) enter(s step) error {
 			return err
 		}
 		if info, err := lstatat(w.at.fd, s.name); err != nil || !info.IsDir() {
-			return cmp.Or(err, error(unix.ENOTDIR))
+			if err == nil {
+				err = fmt.Errorf("%s is %s, not a folder: %w", w.join(s.name), info.Kind(), unix.ENOTDIR)
+			}
+			return err
 		}
 		if err := w.turn(s.name); err != nil {
 			return err

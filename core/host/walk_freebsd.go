@@ -63,6 +63,13 @@ func kernelFS(f folder) (string, error) {
 	return "", err
 }
 
+// readOnly reports that nothing can be written where an open folder is.
+func readOnly(f folder) (bool, error) {
+	var st unix.Statfs_t
+	err := again(func() error { return unix.Fstatfs(f.fd, &st) })
+	return st.Flags&unix.MNT_RDONLY != 0, err
+}
+
 func fsType(fd int) (string, error) {
 	var st unix.Statfs_t
 	if err := again(func() error { return unix.Fstatfs(fd, &st) }); err != nil {

@@ -82,6 +82,13 @@ func kernelFS(f folder) (string, error) {
 	return "", nil
 }
 
+// readOnly reports that nothing can be written where an open folder is.
+func readOnly(f folder) (bool, error) {
+	var st unix.Statfs_t
+	err := again(func() error { return unix.Fstatfs(f.fd, &st) })
+	return st.Flags&unix.ST_RDONLY != 0, err
+}
+
 func fsType(fd int) (int64, error) {
 	var st unix.Statfs_t
 	err := again(func() error { return unix.Fstatfs(fd, &st) })

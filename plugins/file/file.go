@@ -84,18 +84,25 @@ func (Handler) Ensure(ctx context.Context, root string, params map[string]string
 }
 
 func put(ctx context.Context, tree *host.Tree, w want) (changed bool, err error) {
-	a := host.Attr{
-		Mode: w.mode, Fresh: freshMode,
-		Last: w.link, Parents: parentMode,
-		Private: handler.Sensitive(ctx),
-	}
-	if a.UID, err = w.owner.id(&tree.View); err != nil {
-		return false, err
-	}
-	if a.GID, err = w.group.id(&tree.View); err != nil {
+	a, err := w.attr(&tree.View, handler.Sensitive(ctx))
+	if err != nil {
 		return false, err
 	}
 	return tree.Put(ctx, w.path, bytes.NewReader(w.content), a)
+}
+
+// attr is what a present file is put with.
+func (w want) attr(files *host.View, sensitive bool) (a host.Attr, err error) {
+	a = host.Attr{
+		Mode: w.mode, Fresh: freshMode,
+		Last: w.link, Parents: parentMode,
+		Private: sensitive,
+	}
+	if a.UID, err = w.owner.id(files); err != nil {
+		return a, err
+	}
+	a.GID, err = w.group.id(files)
+	return a, err
 }
 
 // remove takes away a file or a link, and nothing else.

@@ -138,6 +138,7 @@ func TestEnsure_readOnly(t *testing.T) {
 		{"path": "/etc/new/f", "content": "new"},
 		{"path": "/etc/f", "ensure": "absent"},
 	} {
+		foretold(t, root, params, params["path"], "read-only file system: remount it writable")
 		before := contract.Snapshot(t, root)
 		changed, err := New().Ensure(t.Context(), root, params)
 		if changed || !host.IsReadOnly(err) || !strings.Contains(err.Error(), params["path"]) {
@@ -162,6 +163,7 @@ func TestEnsure_immutable(t *testing.T) {
 		{"path": "/etc/f", "content": "old", "mode": "0600"},
 		{"path": "/etc/f", "ensure": "absent"},
 	} {
+		foretold(t, root, params, "/etc/f", "is immutable (chattr -i to change it)")
 		before := contract.Snapshot(t, root)
 		changed, err := New().Ensure(t.Context(), root, params)
 		if changed || !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "immutable") {
@@ -172,7 +174,44 @@ func TestEnsure_immutable(t *testing.T) {
 		}
 	}
 	immutable(root + "/etc")
-	refused(t, root, map[string]string{"path": "/etc/g", "content": "new"}, "/etc/g", "folder is immutable")
+	for _, params := range []map[string]string{
+		{"path": "/etc/g", "content": "new"},
+		{"path": "/etc/h", "content": "new"},
+		{"path": "/etc/new/f", "content": "new"},
+		{"path": "/etc/g", "ensure": "absent"},
+	} {
+		foretold(t, root, params, params["path"], "its folder is immutable (chattr -i to change it)")
+		refused(t, root, params, params["path"], "folder is immutable")
+	}
+	ensure(t, root, map[string]string{"path": "/etc/g", "content": "old", "mode": "0600"}, true) // in place
+}
+
+func TestEnsure_appendOnly(t *testing.T) {
+	parts.Need(t, "root", "chattr")
+	root := rooted(t, entry{path: "etc/f", content: "old"}, entry{path: "log/f", content: "old"})
+	for _, path := range []string{root + "/etc/f", root + "/log"} {
+		run(t, "chattr", "+a", path)
+		t.Cleanup(func() { run(t, "chattr", "-a", path) })
+	}
+	for path, want := range map[string]string{"/etc/f": "is append-only", "/log/f": "its folder is append-only", "/log/new": "its folder is append-only"} {
+		foretold(t, root, map[string]string{"path": path, "content": "new"}, path, want)
+		if changed, err := New().Ensure(t.Context(), root, map[string]string{"path": path, "content": "new"}); changed || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, %v, want %q", path, changed, err, want)
+		}
+	}
+	if entries, err := os.ReadDir(root + "/log"); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// Files of the kernel are switches, and no place for files of a machine.
+func TestEnsure_kernelFiles(t *testing.T) {
+	for _, path := range []string{"/proc/version", "/proc/new", "/proc/new/f"} {
+		err := dryRun(t, "/", map[string]string{"path": path, "content": "x"})
+		if err == nil || !strings.Contains(err.Error(), "write "+path) || !strings.Contains(err.Error(), "is on proc") {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
 }
 
 // reachable lets every user enter the test's folders.

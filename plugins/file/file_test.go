@@ -90,9 +90,10 @@ func ensure(t testing.TB, root string, params map[string]string, want bool) {
 }
 
 // refused fails the test unless Ensure fails with all of want in its message,
-// and leaves the whole tree as it was.
+// leaves the whole tree as it was, and a dry run foretells it.
 func refused(t testing.TB, root string, params map[string]string, want ...string) {
 	t.Helper()
+	foretold(t, root, params)
 	before := contract.Snapshot(t, root)
 	changed, err := New().Ensure(t.Context(), root, params)
 	if changed || err == nil {
@@ -104,6 +105,28 @@ func refused(t testing.TB, root string, params map[string]string, want ...string
 		}
 	}
 	before.Unchanged(t, root, "a refused Ensure")
+}
+
+// foretold fails the test unless a dry run refuses, with all of want in its words.
+func foretold(t testing.TB, root string, params map[string]string, want ...string) {
+	t.Helper()
+	before := contract.Snapshot(t, root)
+	err := dryRun(t, root, params)
+	if err == nil {
+		t.Fatal("a dry run would change it")
+	}
+	for _, text := range want {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("the dry run's error lacks %q: %v", text, err)
+		}
+	}
+	before.Unchanged(t, root, "a dry run")
+}
+
+func dryRun(t testing.TB, root string, params map[string]string) error {
+	t.Helper()
+	m := handler.NewMachine(contract.View(t, root), nil)
+	return drift.Ensure(t.Context(), handler.Target("f", New(), m, root, params), drift.Options{DryRun: true}).Err
 }
 
 // holds fails the test unless a file has this content and mode.
@@ -262,6 +285,7 @@ func TestEnsure_refusals(t *testing.T) {
 		{"an owner without a number", []entry{{path: "etc/passwd", content: etcPasswd}}, []string{"owner", "empty"}, []string{`owner: "empty"`, "/etc/passwd"}},
 		{"an unknown group", []entry{{path: "etc/group", content: "root:x:0:\n"}}, []string{"group", "wheel"}, []string{`group: "wheel"`, "/etc/group"}},
 		{"no list of users", nil, []string{"owner", "root"}, []string{`owner:`, "/etc/passwd"}},
+		{"no list of users, and the file is there", []entry{{path: "etc/f", content: "new"}}, []string{"owner", "root"}, []string{`owner:`, "/etc/passwd"}},
 		{"removal of a folder", []entry{{path: "etc/f/"}}, []string{"ensure", "absent"}, []string{"remove /etc/f", "a folder", "by hand"}},
 		{"removal of a link, when links are refused", []entry{{path: "etc/f", link: "g"}}, []string{"ensure", "absent", "link", "refuse"}, []string{"remove /etc/f", "a link"}},
 	}

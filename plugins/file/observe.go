@@ -19,7 +19,9 @@ const maxRead = 64 << 20
 
 // Observe gives the leaf "content", and "mode", "owner" and "group" where they
 // are named; a sensitive call gives them all, and "acl". Content is shown by
-// digest and size, and withheld when sensitive. What is nil is not there.
+// digest and size, and withheld when sensitive. What is nil is not there. Where
+// Ensure would be refused at once, the first leaf that differs has the reason for
+// its Note.
 func (Handler) Observe(ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
 	w, err := parse(ctx, params)
 	if err == nil {
@@ -34,6 +36,7 @@ func (Handler) Observe(ctx context.Context, m handler.Machine, params map[string
 	} else {
 		l.present()
 	}
+	l.foretell()
 	return l.declared, l.observed, nil
 }
 
@@ -59,6 +62,35 @@ func (l *look) leaf(name string, declared, observed any) {
 	p := drift.Path{name}
 	l.declared = append(l.declared, drift.Leaf{Path: p, Value: declared})
 	l.observed = append(l.observed, drift.Leaf{Path: p, Value: observed})
+}
+
+// foretell asks why what differs could not be mended, unless that is known.
+func (l *look) foretell() {
+	for i, leaf := range l.observed {
+		_, unknown := leaf.Value.(drift.Unknown)
+		if leaf.Note != "" || unknown {
+			return // refused for this
+		}
+		if leaf.Value == l.declared[i].Value {
+			continue
+		}
+		if err := l.refusal(); err != nil {
+			l.observed[i].Note = err.Error()
+		}
+		return
+	}
+}
+
+// refusal is the error that Ensure would meet before it writes anything.
+func (l *look) refusal() error {
+	if l.want.absent {
+		return l.files.CanRemove(l.want.path)
+	}
+	a, err := l.want.attr(l.files, l.sensitive)
+	if err != nil {
+		return err
+	}
+	return l.files.CanPut(l.want.path, l.want.content, a)
 }
 
 // other is the leaf for what is there and no file. Unless it is a link that may

@@ -57,7 +57,7 @@ func TestObserve_leaves(t *testing.T) {
 			drift.State{leaf("content", nothing)}, drift.State{leaf("content", "a link to x")}},
 		{"a file where its folder would be", []entry{{path: "etc", content: "x"}}, with("mode", "640"),
 			drift.State{leaf("content", hello), leaf("mode", "0640")},
-			drift.State{leaf("content", nil), leaf("mode", nil)}},
+			append(stays(nil, "write /etc/motd: /etc is a regular file, not a folder: not a directory"), leaf("mode", nil))},
 		{"to be absent, and a file", []entry{{path: "etc/motd", content: "old"}}, with("-content", "ensure", "absent"),
 			drift.State{leaf("content", nil)}, drift.State{leaf("content", "a file (3 bytes)")}},
 		{"to be absent, and a link", []entry{{path: "etc/motd", link: "x"}}, with("-content", "ensure", "absent"),
