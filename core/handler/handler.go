@@ -40,8 +40,9 @@ type Param struct {
 	Required                  bool
 }
 
-// Described tells what a handler takes, and what on the machine it will own:
-// "path:/etc/motd", "package:nginx". Two owners of one claim are refused.
+// Described tells what a handler takes, and what on the machine it will own, the
+// thing it is about first: "package:nginx"; "path:/etc/motd" is that name itself,
+// "file:/etc/motd" the file it leads to. Two owners of one thing are refused.
 type Described interface {
 	Params() []Param
 	Claims(params map[string]string) []string

@@ -44,7 +44,7 @@ func (l lamp) Observe(ctx context.Context, m Machine, _ map[string]string) (decl
 
 func (lamp) Params() []Param { return []Param{{Name: "color"}, {Name: "watts"}} }
 
-func (lamp) Claims(map[string]string) []string { return []string{"lamp:desk"} }
+func (lamp) Claims(map[string]string) []string { return []string{"lamp:desk", "file:/dev/lamp"} }
 
 // Run answers the lamp's query.
 func (l lamp) Run(context.Context, host.Cmd) ([]byte, error) {

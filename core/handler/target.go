@@ -42,13 +42,13 @@ func (t *target) Plan(_ context.Context, r drift.Report) ([]drift.Step, error) {
 	return []drift.Step{step}, nil
 }
 
-// text is what a step around Ensure says it does: what it owns, and what of it
-// is not as declared.
+// text is what a step around Ensure says it does: what it is about, and what of
+// that is not as declared.
 func text(h Handler, params map[string]string, r drift.Report) string {
 	what := h.Name()
 	if d, ok := h.(Described); ok {
 		if claims := d.Claims(params); len(claims) > 0 {
-			what = strings.Join(claims, ", ")
+			what = claims[0]
 		}
 	}
 	var leaves []string

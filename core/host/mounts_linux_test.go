@@ -59,6 +59,16 @@ func TestTree_mountPoints(t *testing.T) {
 	put := func(path string, a Attr) string {
 		return result(tree.Put(t.Context(), path, strings.NewReader("new"), a))
 	}
+	one, err1 := tree.Place("/mnt/d/f")
+	mounted, err2 := tree.Place("/mnt/")
+	out, err3 := OpenView(filepath.Join(s.dir, "outside"))
+	must(t, errors.Join(err1, err2, err3))
+	two, err1 := out.Place("/d/f")
+	folder, err2 := out.Place("/")
+	must(t, errors.Join(err1, err2, out.Close()))
+	if one != two || mounted != folder {
+		t.Errorf("through a mount: Place = %v and %v, want %v and %v", one, mounted, two, folder)
+	}
 	const point = "is a mount point: unmount "
 	for what, got := range map[string][2]string{
 		"Put":             {put("/etc/hosts", Attr{}), "write /etc/hosts: " + point + "/etc/hosts"},

@@ -240,6 +240,22 @@ func TestView_asks(t *testing.T) {
 	if got, err := v.Resolve("/no/new"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Resolve = %s, %v", got, err)
 	}
+	for _, same := range [][2]string{{"/etc/l", "/data/f"}, {"/d/new", "/data/new"}, {"/d/", "/data/"}, {"/", ".."}} {
+		one, err1 := v.Place(same[0])
+		two, err2 := v.Place(same[1])
+		if one != two || err1 != nil || err2 != nil {
+			t.Errorf("Place(%s) = %v, %v and Place(%s) = %v, %v", same[0], one, err1, same[1], two, err2)
+		}
+	}
+	for _, other := range [][2]string{{"/etc/f", "/data/f"}, {"/etc/f", "/etc/g"}, {"/etc/", "/data/"}} {
+		one, _ := v.Place(other[0])
+		if two, _ := v.Place(other[1]); one == two {
+			t.Errorf("Place(%s) = Place(%s) = %v", other[0], other[1], one)
+		}
+	}
+	if _, err := v.Place("/no/new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Place = %v", err)
+	}
 	if _, err := OpenView(filepath.Join(s.root(), "etc/f")); !errors.Is(err, unix.ENOTDIR) {
 		t.Errorf("OpenView of a file = %v", err)
 	}

@@ -204,6 +204,28 @@ func (v *View) Resolve(path string) (string, error) {
 	return p.path, nil
 }
 
+// An Identity tells a folder from every other that is there at the same time.
+type Identity struct{ id fileID }
+
+// A Place is a name in a folder. Paths that end in the same Place name one file,
+// whatever links and mounts they go through.
+type Place struct {
+	Folder Identity
+	Name   string // "." for the folder itself
+}
+
+// Place returns where a path ends, behind all of its links. The last component
+// may be missing; with a slash behind it, it must be a folder, and is the
+// Place's.
+func (v *View) Place(path string) (Place, error) {
+	p, err := v.walk(path, walkOptions{follow: true})
+	if err != nil {
+		return Place{}, fmt.Errorf("resolve %s: %w", path, err)
+	}
+	defer p.close()
+	return Place{Identity{p.dir.id}, p.name}, nil
+}
+
 // A file is an open regular file or folder and what is known about it.
 type file struct {
 	fd   int

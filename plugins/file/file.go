@@ -4,6 +4,7 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,8 +51,14 @@ func (Handler) Params() []handler.Param {
 	}
 }
 
-// Claims is the path.
-func (Handler) Claims(params map[string]string) []string { return []string{"path:" + params["path"]} }
+// Claims is the path, and the file it leads to where a link is followed.
+func (Handler) Claims(params map[string]string) []string {
+	claims := []string{"path:" + params["path"]}
+	if cmp.Or(params["ensure"], "present") == "present" && cmp.Or(params["link"], "follow") == "follow" {
+		claims = append(claims, "file:"+params["path"])
+	}
+	return claims
+}
 
 // Validate names every parameter that is missing or wrong.
 func (Handler) Validate(values map[string]string) error {

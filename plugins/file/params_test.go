@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -227,4 +228,22 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("ensure %q with content", ensure)
 		}
 	})
+}
+
+func TestHandler_claims(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		params map[string]string
+		want   []string
+	}{
+		{"what a link leads to", map[string]string{"path": "/a"}, []string{"path:/a", "file:/a"}},
+		{"the same, said", map[string]string{"path": "/a", "link": "follow", "ensure": "present"}, []string{"path:/a", "file:/a"}},
+		{"a link to be replaced", map[string]string{"path": "/a", "link": "replace"}, []string{"path:/a"}},
+		{"no link", map[string]string{"path": "/a", "link": "refuse"}, []string{"path:/a"}},
+		{"a link to be removed", map[string]string{"path": "/a", "ensure": "absent"}, []string{"path:/a"}},
+	} {
+		if got := New().Claims(tt.params); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
 }

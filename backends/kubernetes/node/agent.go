@@ -269,16 +269,16 @@ func (a *agent) load() {
 
 // contest finds out which NodeConfigs claim what an older one owns.
 func (a *agent) contest() {
-	var kept []*config
-	for _, e := range a.entries {
-		if e.config != nil && e.config.effective() != nil {
-			kept = append(kept, e.config.effective())
-		}
-	}
-	lost := conflicts(kept, a.machine.tree.Resolve)
+	var all []*config
 	for _, e := range a.entries {
 		if e.config != nil {
-			e.lost = lost[e.config.effective()]
+			all = append(all, e.config.claimant())
+		}
+	}
+	lost := conflicts(all, &a.machine.tree.View)
+	for _, e := range a.entries {
+		if e.config != nil {
+			e.lost = lost[e.config.claimant()]
 		}
 	}
 }

@@ -1,97 +1,145 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
 )
 
-// pathClaim is how a claim on a file begins.
-const pathClaim = "path:"
+// How claims on files begin: on a name, and on the file that a name leads to.
+const (
+	pathClaim = "path:"
+	fileClaim = "file:"
+)
+
+// claimed is what a NodeConfig claims. One with a mistake claims too, as far as
+// it says what: before it is mended nobody else takes its place. Without a name
+// it would be nobody's.
+func claimed(nc *v1alpha1.NodeConfig, handlers *plugin.Registry[handler.Handler]) []string {
+	h, err := handlers.Lookup(nc.Spec.Type)
+	if err != nil || nc.Name == "" {
+		return nil
+	}
+	d, ok := h.(handler.Described)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(d.Claims(nc.Spec.Params), func(claim string) bool {
+		kind, what, _ := strings.Cut(claim, ":")
+		return what == "" || kind+":" == pathClaim && !path.IsAbs(what) || kind+":" == fileClaim && !path.IsAbs(what)
+	})
+}
 
 // conflicts says which configs may not be kept because an older one claims the
-// same thing, and why. No two of them have the same name. A path is compared after
-// the links of its folder were resolved, because two paths may lead to one file.
+// same thing, and why. Files are compared as they lie on the machine; where none
+// is given, by their paths.
 //
 // One that lost is not kept at all and owns nothing: what else it claims is free
-// for the next. A suspended one owns what it claims.
-func conflicts(configs []*config, resolve func(path string) (string, error)) map[*config]error {
-	order := make([]*config, 0, len(configs))
-	rivals := make(map[string]int, len(configs)) // number of claims that may be the same
-	for _, c := range configs {
-		if len(c.claims) == 0 {
-			continue
-		}
-		order = append(order, c)
-		for _, claim := range c.claims {
-			rivals[base(claim)]++
-		}
-	}
-	slices.SortFunc(order, func(a, b *config) int {
+// for the next. A suspended one owns what it claims, and so does one with a
+// mistake, which is told nothing about it.
+func conflicts(configs []*config, machine *host.View) map[*config]error {
+	order := slices.Clone(configs)
+	slices.SortStableFunc(order, func(a, b *config) int {
 		switch {
 		case a.older(b):
 			return -1
 		case b.older(a):
 			return 1
 		}
-		return 0
+		return cmp.Compare(a.source, b.source) // two of one name
 	})
-
-	folders := map[string]string{} // what resolve said
-	owners := make(map[string]*config, len(order))
+	t := things{machine: machine, folders: map[string]thing{}}
+	owners := make(map[thing]owner, len(order))
 	lost := map[*config]error{}
 	for _, c := range order {
-		claims := make([]string, len(c.claims))
+		claims, taken := make([]thing, len(c.claims)), false
 		for i, claim := range c.claims {
-			claims[i] = claim
-			if rivals[base(claim)] > 1 {
-				claims[i] = resolved(claim, resolve, folders)
-			}
-			if owner := owners[claims[i]]; owner != nil && owner != c {
-				lost[c] = fmt.Errorf("%s belongs to the older NodeConfig %s (%s): remove it from one of them", claim, owner.name, owner.source)
+			claims[i] = t.of(claim)
+			if by, ok := owners[claims[i]]; ok && !taken {
+				taken = true
+				if c.err == nil {
+					lost[c] = by.refuse(claim)
+				}
 			}
 		}
-		if lost[c] != nil {
-			continue
-		}
-		for _, claim := range claims {
-			owners[claim] = c
+		for i := 0; i < len(claims) && !taken; i++ {
+			if _, ok := owners[claims[i]]; !ok {
+				owners[claims[i]] = owner{c, c.claims[i]}
+			}
 		}
 	}
 	return lost
 }
 
-// base is equal for all claims that may turn out to be the same one.
-func base(claim string) string {
-	if file, ok := strings.CutPrefix(claim, pathClaim); ok {
-		return pathClaim + path.Base(file)
-	}
-	return claim
+// An owner is who claimed a thing first, and in which words.
+type owner struct {
+	config *config
+	claim  string
 }
 
-// resolved is a claim with the links of its folder resolved, as far as resolve,
-// which fails where nothing is, can tell. known holds the folders resolved before.
-func resolved(claim string, resolve func(string) (string, error), known map[string]string) string {
-	file, ok := strings.CutPrefix(claim, pathClaim)
-	if !ok {
-		return claim
+func (o owner) refuse(claim string) error {
+	as := ""
+	if o.claim != claim {
+		as = ", as " + o.claim
 	}
-	folder, name := path.Split(path.Clean(file))
-	folder = path.Clean(folder)
-	real, ok := known[folder]
-	if !ok {
-		real = folder
-		for above := folder; ; above = path.Dir(above) {
-			if found, err := resolve(above); err == nil {
-				real = path.Join(found, strings.TrimPrefix(folder, above))
-				break
-			}
-			if above == path.Dir(above) {
-				break
+	return fmt.Errorf("%s belongs to the older NodeConfig %s (%s%s): remove it from one of them", claim, o.config.name, o.config.source, as)
+}
+
+// A thing is what a claim is on: for a file the nearest folder that is there and
+// the path from there on, whatever links and mounts lead to it; for anything
+// else the claim.
+type thing struct {
+	folder host.Identity
+	rest   string
+}
+
+// things finds out what claims are on.
+type things struct {
+	machine *host.View // nil: nobody looks
+	folders map[string]thing
+}
+
+func (t things) of(claim string) thing {
+	if file, ok := strings.CutPrefix(claim, fileClaim); ok {
+		if t.machine != nil {
+			if at, err := t.machine.Place(file); err == nil {
+				return thing{at.Folder, "/" + at.Name}
 			}
 		}
-		known[folder] = real
+		// A name that leads nowhere is only a name.
+		claim = pathClaim + file
 	}
-	return pathClaim + path.Join(real, name)
+	file, ok := strings.CutPrefix(claim, pathClaim)
+	if !ok {
+		return thing{rest: claim}
+	}
+	folder, name := path.Split(path.Clean(file))
+	at := t.folder(path.Clean(folder))
+	at.rest += "/" + name
+	return at
+}
+
+// folder is a folder, as far as it is there and may be looked at.
+func (t things) folder(name string) thing {
+	if at, ok := t.folders[name]; ok {
+		return at
+	}
+	at, found := thing{}, false
+	if t.machine != nil {
+		place, err := t.machine.Place(name + "/")
+		at.folder, found = place.Folder, err == nil
+	}
+	if !found && name != "/" {
+		at = t.folder(path.Dir(name))
+		at.rest += "/" + path.Base(name)
+	}
+	t.folders[name] = at
+	return at
 }

@@ -4,12 +4,19 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
+	filehandler "github.com/tlspu/keel/plugins/file"
 )
 
 // claiming is a config of a name, made at hour created (0: nobody knows), that
@@ -22,21 +29,34 @@ func claiming(name string, created int, claims ...string) *config {
 	return c
 }
 
-// linked resolves folders of a machine on which /link leads to /etc, and nothing
-// but /, /etc and /link is there.
-func linked(path string) (string, error) {
-	switch path {
-	case "/", "/etc":
-		return path, nil
-	case "/link":
-		return "/etc", nil
-	case "/locked":
-		return "", errors.New("permission denied")
+// linked is a machine on which /link leads to /etc, /etc/l to /etc/x, /etc/dead
+// to /srv/new and /etc/round to itself.
+func linked(t *testing.T) *host.View {
+	root := t.TempDir()
+	for _, folder := range []string{"etc", "srv"} {
+		if err := os.Mkdir(filepath.Join(root, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	return "", fs.ErrNotExist
+	for name, text := range map[string]string{"link": "/etc", "etc/l": "x", "etc/dead": "/srv/new", "etc/round": "round"} {
+		if err := os.Symlink(text, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := host.OpenView(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = v.Close() })
+	return v
 }
 
 func TestConflicts(t *testing.T) {
+	mistake := func(c *config) *config {
+		c.err = errors.New("mode: 8888")
+		return c
+	}
+	machine := linked(t)
 	for _, tt := range []struct {
 		name    string
 		configs []*config
@@ -50,23 +70,35 @@ func TestConflicts(t *testing.T) {
 		{"a time is older than none", []*config{claiming("a", 0, "package:nginx"), claiming("b", 9, "package:nginx")},
 			[]string{"a: package:nginx belongs to the older NodeConfig b (b.yaml): remove it from one of them"}},
 		{"through a link", []*config{claiming("a", 0, "path:/etc/x"), claiming("b", 0, "path:/link/x")},
-			[]string{"b: path:/link/x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
+			[]string{"b: path:/link/x belongs to the older NodeConfig a (a.yaml, as path:/etc/x): remove it from one of them"}},
 		{"through a link, in folders to be made", []*config{claiming("a", 0, "path:/etc/new/sub/x"), claiming("b", 0, "path:/link/new/sub/x")},
-			[]string{"b: path:/link/new/sub/x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
+			[]string{"b: path:/link/new/sub/x belongs to the older NodeConfig a (a.yaml, as path:/etc/new/sub/x): remove it from one of them"}},
 		{"written in another way", []*config{claiming("a", 0, "path:/etc/x"), claiming("b", 0, "path:/etc/../etc//./x")},
-			[]string{"b: path:/etc/../etc//./x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
-		{"a folder nobody may read", []*config{claiming("a", 0, "path:/locked/x"), claiming("b", 0, "path:/locked/x")},
-			[]string{"b: path:/locked/x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
+			[]string{"b: path:/etc/../etc//./x belongs to the older NodeConfig a (a.yaml, as path:/etc/x): remove it from one of them"}},
+		{"a folder nobody can find", []*config{claiming("a", 0, "path:/etc/round/x"), claiming("b", 0, "path:/etc/round/x")},
+			[]string{"b: path:/etc/round/x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
 		{"the same name elsewhere", []*config{claiming("a", 0, "path:/etc/x"), claiming("b", 0, "path:/srv/x")}, nil},
 		{"a package is no path", []*config{claiming("a", 0, "path:/x"), claiming("b", 0, "package:/x")}, nil},
 		{"one of several", []*config{claiming("a", 0, "x"), claiming("b", 0, "w", "x"), claiming("c", 0, "w")},
 			[]string{"b: x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
+		{"a link that is followed to it", []*config{claiming("a", 0, "path:/etc/x", "file:/etc/x"), claiming("b", 0, "path:/etc/l", "file:/etc/l")},
+			[]string{"b: file:/etc/l belongs to the older NodeConfig a (a.yaml, as path:/etc/x): remove it from one of them"}},
+		{"what a link leads to", []*config{claiming("a", 0, "path:/link/l", "file:/link/l"), claiming("b", 0, "path:/etc/x")},
+			[]string{"b: path:/etc/x belongs to the older NodeConfig a (a.yaml, as file:/link/l): remove it from one of them"}},
+		{"what a link leads to that is not there", []*config{claiming("a", 0, "path:/etc/dead", "file:/etc/dead"), claiming("b", 0, "path:/srv/new", "file:/srv/new")},
+			[]string{"b: path:/srv/new belongs to the older NodeConfig a (a.yaml, as file:/etc/dead): remove it from one of them"}},
+		{"a link that leads nowhere", []*config{claiming("a", 0, "file:/etc/round"), claiming("b", 0, "path:/etc/round")},
+			[]string{"b: path:/etc/round belongs to the older NodeConfig a (a.yaml, as file:/etc/round): remove it from one of them"}},
+		{"a link itself", []*config{claiming("a", 0, "path:/etc/x", "file:/etc/x"), claiming("b", 0, "path:/etc/l")}, nil},
+		{"an older one with a mistake", []*config{mistake(claiming("a", 0, "path:/etc/x")), claiming("b", 0, "path:/etc/x")},
+			[]string{"b: path:/etc/x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
+		{"a younger one with a mistake", []*config{claiming("a", 0, "path:/etc/x"), mistake(claiming("b", 0, "path:/etc/x", "path:/etc/y")), claiming("c", 0, "path:/etc/y")}, nil},
 		{"twice in one", []*config{claiming("a", 0, "path:/etc/x", "path:/link/x")}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 {
 				var got []string
-				lost := conflicts(tt.configs, linked)
+				lost := conflicts(tt.configs, machine)
 				for _, c := range slices.SortedFunc(maps.Keys(lost), func(a, b *config) int { return strings.Compare(a.name, b.name) }) {
 					got = append(got, c.name+": "+lost[c].Error())
 				}
@@ -74,6 +106,78 @@ func TestConflicts(t *testing.T) {
 					t.Errorf("conflicts (-want +got):\n%s", diff)
 				}
 				slices.Reverse(tt.configs) // their order must not matter
+			}
+		})
+	}
+}
+
+// Without a machine only the paths count.
+func TestConflicts_literally(t *testing.T) {
+	a, b, c := claiming("a", 0, "path:/etc/x", "file:/etc/x"), claiming("b", 0, "path:/link/x"), claiming("c", 0, "path:/etc/./x")
+	lost := conflicts([]*config{a, b, c}, nil)
+	if len(lost) != 1 || lost[c] == nil {
+		t.Errorf("lost: %v, want c only", lost)
+	}
+}
+
+func keptFile(name, params string) plugin.Doc {
+	return plugin.Doc{Source: name + ".yaml", Data: []byte("apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\n" +
+		"metadata: {name: " + name + "}\nspec: {type: file, params: {" + params + "}}\n")}
+}
+
+// Two NodeConfigs for one file are told so, whoever of them has a mistake, and
+// the younger changes nothing.
+func TestKind_oneFile(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		docs     []plugin.Doc
+		validate string // what is said of b without a machine
+		apply    string
+		content  string
+	}{
+		{"by a link", []plugin.Doc{keptFile("a", "path: /etc/x, content: a"), keptFile("b", "path: /etc/l, content: b")},
+			"", "file:/etc/l belongs to the older NodeConfig a (a.yaml, as path:/etc/x): remove it from one of them", "a"},
+		{"by one path", []plugin.Doc{keptFile("a", "path: /etc/x, content: a"), keptFile("b", "path: /etc/x, content: b")},
+			"path:/etc/x belongs to the older NodeConfig a (a.yaml): remove it from one of them",
+			"path:/etc/x belongs to the older NodeConfig a (a.yaml): remove it from one of them", "a"},
+		{"the older has a mistake", []plugin.Doc{keptFile("a", `path: /etc/x, content: a, mode: "8888"`), keptFile("b", "path: /etc/x, content: b")},
+			"path:/etc/x belongs to the older NodeConfig a (a.yaml): remove it from one of them",
+			"path:/etc/x belongs to the older NodeConfig a (a.yaml): remove it from one of them", ""},
+		{"the older has a wrong key", []plugin.Doc{keptFile("a", `path: /etc/x, content: 7`), keptFile("b", "path: /etc/x, content: b")},
+			"path:/etc/x belongs to the older NodeConfig a (a.yaml): remove it from one of them",
+			"path:/etc/x belongs to the older NodeConfig a (a.yaml): remove it from one of them", ""},
+		{"the older has no path", []plugin.Doc{keptFile("a", `content: a`), keptFile("b", "path: /etc/x, content: b")}, "", "", "b"},
+		{"a link and its file", []plugin.Doc{keptFile("a", "path: /etc/x, content: a"), keptFile("b", "path: /etc/l, link: replace, content: b")}, "", "", "a"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.env.Handlers.Register("file", filehandler.New())
+			if err := os.Mkdir(filepath.Join(w.env.Root, "etc"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("x", filepath.Join(w.env.Root, "etc/l")); err != nil {
+				t.Fatal(err)
+			}
+			if got := text(validate(t.Context(), w.env, tt.docs)[1]); got != tt.validate {
+				t.Errorf("validate: %q, want %q", got, tt.validate)
+			}
+			ts, err := targets(t.Context(), w.env, tt.docs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			for _, target := range ts {
+				got = text(drift.Ensure(t.Context(), target.(drift.Planner), drift.Options{}).Err)
+			}
+			if got != tt.apply {
+				t.Errorf("apply: %q, want %q", got, tt.apply)
+			}
+			content, err := os.ReadFile(filepath.Join(w.env.Root, "etc/x"))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			if string(content) != tt.content {
+				t.Errorf("content %q, want %q", content, tt.content)
 			}
 		})
 	}

@@ -52,13 +52,13 @@ func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[h
 	nc := doc.NodeConfig
 	c := &config{
 		source: source, name: nc.Name, handler: nc.Spec.Type, created: nc.CreationTimestamp.Time, generation: nc.Generation,
-		suspend: nc.Spec.Suspend, err: doc.Err,
+		suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), err: doc.Err,
 	}
 	if nc.Spec.Interval != nil {
 		c.interval = nc.Spec.Interval.Duration
 	}
 	if c.err == nil {
-		c.err = c.judge(nc.Spec, handlers)
+		c.err = judge(nc.Spec, handlers)
 	}
 	if c.err == nil {
 		c.spec, c.err = json.Marshal(nc.Spec)
@@ -70,8 +70,8 @@ func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[h
 	return c
 }
 
-// judge checks what needs the handler, and asks it what the NodeConfig owns.
-func (c *config) judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handler]) error {
+// judge checks what needs the handler.
+func judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handler]) error {
 	h, err := handlers.Lookup(spec.Type)
 	if err != nil {
 		return fmt.Errorf("spec.type: %w", err)
@@ -80,13 +80,15 @@ func (c *config) judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[h
 	for _, unit := range spec.Services {
 		errs = append(errs, v1alpha1.CheckUnit(unit))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
+	return errors.Join(errs...)
+}
+
+// claimant is the content whose claims count.
+func (c *config) claimant() *config {
+	if last := c.effective(); last != nil {
+		return last
 	}
-	if d, ok := h.(handler.Described); ok {
-		c.claims = d.Claims(spec.Params)
-	}
-	return nil
+	return c
 }
 
 // effective is the content that is to be kept, or nil.

@@ -21,11 +21,14 @@ func Kind() plugin.Kind {
 	return plugin.Kind{Name: v1alpha1.Kind, Validate: validate, Targets: targets}
 }
 
-// validate judges documents as far as that is possible without a machine.
+// validate judges documents as far as that is possible without a machine: two
+// that claim one path are found, two that reach one file by a link are not.
 func validate(_ context.Context, env plugin.Env, docs []plugin.Doc) []error {
 	errs := make([]error, len(docs))
-	for i, c := range read(env, docs) {
-		errs[i] = c.err
+	configs := read(env, docs)
+	lost := conflicts(configs, nil)
+	for i, c := range configs {
+		errs[i] = errors.Join(c.err, lost[c])
 	}
 	return errs
 }
@@ -61,13 +64,7 @@ func targets(_ context.Context, env plugin.Env, docs []plugin.Doc) ([]drift.Targ
 		return nil, err
 	}
 	configs := read(env, docs)
-	var sound []*config
-	for _, c := range configs {
-		if c.err == nil {
-			sound = append(sound, c)
-		}
-	}
-	lost := conflicts(sound, m.tree.Resolve)
+	lost := conflicts(configs, &m.tree.View)
 	list := make([]drift.Target, len(configs))
 	for i, c := range configs {
 		id := c.name
