@@ -20,7 +20,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## bin/keel, a static binary stamped with the version
-	$(BUILD) -o bin/keel ./cmd/keel
+	@$(BUILD) -o bin/keel ./cmd/keel
 
 run: build ## show Keel keeping an example root, in a scratch folder
 	@test/e2e/run.sh

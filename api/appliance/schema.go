@@ -78,12 +78,20 @@ func (f field) validate(path []string, n node) []error {
 		below := append(slices.Clone(path), e.key)
 		i := slices.IndexFunc(f.keys, func(k field) bool { return k.name == e.key })
 		if i < 0 {
-			errs = append(errs, at(below, "unknown key"))
+			errs = append(errs, at(below, "unknown key; known are "+strings.Join(names(f.keys), ", ")))
 			continue
 		}
 		errs = append(errs, f.keys[i].validate(below, e.value)...)
 	}
 	return errs
+}
+
+func names(fields []field) []string {
+	list := make([]string, len(fields))
+	for i, f := range fields {
+		list[i] = f.name
+	}
+	return list
 }
 
 // join prints a path for people, as documents are written about.

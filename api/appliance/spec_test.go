@@ -67,7 +67,7 @@ func TestSpec_Validate(t *testing.T) {
 		{"unknown section", "version: 1\nnetworks: {}\n", []string{"networks: unknown top level key"}},
 		{"a number as section", "version: 1\n7: {}\n", []string{"7: unknown top level key"}},
 		{"odd characters in a section", "version: 1\n\"a\\nb\": {}\n", []string{`"a\nb": unknown top level key`}},
-		{"unknown keys", "version: 1\ninstance: {host: a}\nnetwork: {dns: b}\n", []string{"instance.host: unknown key", "network.dns: unknown key"}},
+		{"unknown keys", "version: 1\ninstance: {host: a}\nnetwork: {dns: b}\n", []string{"instance.host: unknown key; known are hostname, fqdn", "network.dns: unknown key; known are managed_by, interfaces, nameservers, overlay"}},
 		{"no mapping", "version: 1\ninstance: blog\nusers: [a]\nmonitor: 1\n", []string{
 			"instance: must be a mapping", "users: must be a mapping", "monitor: must be a mapping",
 		}},
@@ -112,7 +112,7 @@ func TestSpec_Validate(t *testing.T) {
 			"network.nameservers: 192.0.2.1/24 is not an address",
 		}},
 		{"all of it", "instance: {hostname: a_b, x: 1}\nnetwork: {nameservers: x}\nversion: 3\nfoo: 1\n", []string{
-			`instance.hostname: domain "a_b" is invalid`, "instance.x: unknown key", "network.nameservers: must be a list",
+			`instance.hostname: domain "a_b" is invalid`, "instance.x: unknown key; known are hostname, fqdn", "network.nameservers: must be a list",
 			"version: must be 1", "foo: unknown top level key",
 		}},
 	} {

@@ -1,7 +1,7 @@
 // Command keel keeps machines as they are declared.
 //
 // A private build, with handlers of its own, is this file in a module of its
-// own, and one statement more for each handler:
+// own, as main.go, and one statement more for each handler:
 //
 //	package main
 //
@@ -22,6 +22,13 @@
 //		set.AddHandler(func(run func(root string) host.Runner) handler.Handler { return motd.New(run) })
 //		os.Exit(cli.Main(context.Background(), set))
 //	}
+//
+// With a checkout of Keel in ../keel, these commands build it. Keel's own
+// replacement of its api counts in its checkout only, hence the second:
+//
+//	$ go mod init example.com/keel
+//	$ go mod edit -replace github.com/tlspu/keel=../keel -replace github.com/tlspu/keel/api=../keel/api
+//	$ CGO_ENABLED=0 go build -mod=mod -o keel .
 package main
 
 import (

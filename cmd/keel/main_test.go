@@ -88,9 +88,10 @@ func (Handler) Ensure(ctx context.Context, root string, params map[string]string
 // its own, and runs it.
 func TestKeel_privateBuild(t *testing.T) {
 	dir := t.TempDir()
+	private := filepath.Join(dir, "private")
 	write := func(name, content string) {
 		t.Helper()
-		path := filepath.Join(dir, name)
+		path := filepath.Join(private, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -104,18 +105,22 @@ func TestKeel_privateBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod := read(t, filepath.Join(top, "go.mod"))
-	mod = strings.Replace(mod, "module github.com/tlspu/keel\n", "module example.com/keel\n", 1)
-	mod = strings.Replace(mod, "=> ./api", "=> "+top+"/api", 1)
-	write("go.mod", mod+"\nrequire github.com/tlspu/keel v0.0.0\n\nreplace github.com/tlspu/keel => "+top+"\n")
-	write("go.sum", read(t, filepath.Join(top, "go.sum")))
-
-	keel := build(t, dir, "-mod=mod")
+	if err := os.Symlink(top, filepath.Join(dir, "keel")); err != nil {
+		t.Fatal(err)
+	}
+	write("go.sum", read(t, filepath.Join(top, "go.sum"))) // nothing has to be asked of a network
+	keel := filepath.Join(private, "keel")
+	cmd := exec.CommandContext(t.Context(), "sh", "-ec", commands(t))
+	cmd.Dir = private
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false", "GOPROXY=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", commands(t), err, out)
+	}
 	if code, out, errs := run(t, keel, "handlers"); code != 0 || !strings.Contains(out, "\nmotd ") {
 		t.Errorf("exit %d, out %q, err %q", code, out, errs)
 	}
 	write("motd.yaml", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: welcome}\nspec: {type: motd, params: {text: hello}}\n")
-	document, root := filepath.Join(dir, "motd.yaml"), t.TempDir()
+	document, root := filepath.Join(private, "motd.yaml"), t.TempDir()
 	for _, want := range []string{"changed   welcome\n", "unchanged welcome\n"} {
 		if code, out, errs := run(t, keel, "apply", "-f", document, "--root", root); code != 0 || out != want {
 			t.Errorf("exit %d, out %q, want %q, err %q", code, out, want, errs)
@@ -133,10 +138,25 @@ func TestKeel_privateBuild(t *testing.T) {
 func recipe(t *testing.T) string {
 	t.Helper()
 	source := read(t, "main.go")
-	code := regexp.MustCompile(`(?m)^//\t(.*)$|^(//)$`).FindAllStringSubmatch(source, -1)
+	code := regexp.MustCompile(`(?m)^//\t([^$].*)$|^(//)(?:\t)?$`).FindAllStringSubmatch(source, -1)
 	var b strings.Builder
 	for _, line := range code {
 		b.WriteString(line[1] + "\n")
+	}
+	return b.String()
+}
+
+// commands are those in the package comment of main.go, which the page about
+// handlers repeats.
+func commands(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	for _, line := range regexp.MustCompile(`(?m)^//\t\$ (.*)$`).FindAllStringSubmatch(read(t, "main.go"), -1) {
+		b.WriteString(line[1] + "\n")
+	}
+	page := read(t, filepath.Join("..", "..", "docs", "develop", "adding-a-type.md"))
+	if b.Len() == 0 || !strings.Contains(page, "\n```sh\n"+b.String()+"```\n") {
+		t.Fatalf("docs/develop/adding-a-type.md does not hold the commands of the package comment:\n%s", b.String())
 	}
 	return b.String()
 }

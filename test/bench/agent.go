@@ -21,6 +21,7 @@ func benchAgent(ctx context.Context, keel, dir string, n int) error {
 	args := []string{"node-agent", "--source=dir", "--config-dir", filepath.Join(dir, "nodeconfigs"),
 		"--state-dir", state, "--host-root", filepath.Join(dir, "root")}
 	for _, what := range []string{"writes them", "finds nothing to do"} {
+		progress("%d NodeConfigs, a pass that %s", n, what)
 		start := time.Now()
 		out, err := exec.CommandContext(ctx, keel, append(args[:len(args):len(args)], "--once")...).CombinedOutput()
 		if err != nil {
@@ -29,6 +30,7 @@ func benchAgent(ctx context.Context, keel, dir string, n int) error {
 		fmt.Printf("| %d NodeConfig files, a pass that %s | %.2f s | |\n", n, what, time.Since(start).Seconds())
 	}
 
+	progress("%d NodeConfigs, an agent that stays", n)
 	// The agent that stays: its memory once it has visited all of them.
 	if err := os.RemoveAll(state); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 
 func main() {
 	runs := flag.Int("n", 11, "runs of each program, interleaved")
-	configs := flag.Int("configs", 10_000, "NodeConfig files that the agent keeps")
+	configs := flag.Int("configs", 10_000, "NodeConfig files that the agent keeps; 0: none are kept")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -47,15 +47,25 @@ func bench(ctx context.Context, runs, configs int) error {
 	fmt.Printf("%d cores, %s, %s/%s, median of %d runs (least, most)\n\n",
 		runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, runs)
 	fmt.Printf("| what | time | aim |\n|---|---|---|\n")
-	if err := errors.Join(
-		benchFiles(ctx, keel, filepath.Join(dir, "files"), runs),
+	progress("%d files, %d runs of each program", fileCount, runs)
+	files := benchFiles(ctx, keel, filepath.Join(dir, "files"), runs)
+	progress("starts, %d runs of each program", 3*runs)
+	if err := errors.Join(files,
 		benchStart(ctx, keel, filepath.Join(dir, "start"), runs),
 		benchInit(ctx, keel),
 	); err != nil {
 		return err
 	}
 	fmt.Printf("| the binary | %.1f MB | ≤ 60 MB |\n", float64(info.Size())/1e6)
+	if configs == 0 {
+		return nil
+	}
 	return benchAgent(ctx, keel, filepath.Join(dir, "agent"), configs)
+}
+
+// progress says on standard error, beside the table, what is measured now.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...)
 }
 
 // A contender is a program, or a piece of one, that is run again and again.
