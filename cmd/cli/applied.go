@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/tlspu/keel/core/drift"
@@ -14,6 +17,7 @@ const (
 	resultUnchanged = "unchanged"
 	resultWould     = "would change"
 	resultError     = "error"
+	resultNotBegun  = "not begun" // it was interrupted before
 )
 
 // applied is what became of one target, in JSON. Changed is true beside an error
@@ -24,6 +28,7 @@ type applied struct {
 	Changed bool   `json:"changed"`
 	Steps   []step `json:"steps"`
 	Error   string `json:"error"`
+	Reason  string `json:"reason"` // why nothing was compared, or empty
 }
 
 // step is one step of a plan. Result is "changed", "unchanged", "would change",
@@ -45,6 +50,7 @@ type appliedDocument struct {
 		Unchanged int `json:"unchanged"`
 		Would     int `json:"would_change"`
 		Errors    int `json:"error"`
+		NotBegun  int `json:"not_begun"`
 	} `json:"counts"`
 	ExitCode int `json:"exit_code"`
 }
@@ -54,11 +60,27 @@ func (v *visits) add(r drift.Result) {
 	if r.Err != nil {
 		v.codes[v.codeOf(r.Err)] = true
 	}
-	a := summary(r, v.dryRun)
+	v.print(summary(r, v.dryRun))
+}
+
+// notBegun takes note of what was left alone because the program was told to
+// stop.
+func (v *visits) notBegun(target string) {
+	v.print(applied{Target: target, Result: resultNotBegun, Steps: []step{}})
+}
+
+func (v *visits) print(a applied) {
 	v.list = append(v.list, a)
 	if v.text {
 		_, _ = io.WriteString(v.out, a.lines()) // v.out keeps the error
 	}
+}
+
+// untouched reports that a visit ended before anything was tried, because it was
+// called off.
+func untouched(r drift.Result) bool {
+	begun := func(o drift.Outcome) bool { return !o.Skipped }
+	return errors.Is(r.Err, context.Canceled) && !slices.ContainsFunc(r.Steps, begun)
 }
 
 // codeOf is the code of one target's error: 2, 3, 15 or 16.
@@ -86,9 +108,27 @@ func summary(r drift.Result, dryRun bool) applied {
 	case r.Changed:
 		a.Result = resultChanged
 	default:
-		a.Result = resultUnchanged
+		a.Result, a.Reason = resultUnchanged, notCompared(r.Last())
 	}
 	return a
+}
+
+// notCompared is why nothing that is declared was compared; empty when something
+// was.
+func notCompared(r drift.Report) string {
+	var reasons []string
+	for _, f := range r {
+		switch f.Verdict {
+		case drift.NotDeclared:
+		case drift.NotCompared:
+			if !slices.Contains(reasons, f.Reason) {
+				reasons = append(reasons, f.Reason)
+			}
+		default:
+			return ""
+		}
+	}
+	return strings.Join(reasons, "; ")
 }
 
 func outcome(o drift.Outcome, dryRun bool) step {
@@ -119,8 +159,8 @@ func outcome(o drift.Outcome, dryRun bool) step {
 func (a applied) lines() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-9s %s", a.Result, printable(a.Target))
-	if a.Error != "" {
-		fmt.Fprintf(&b, ": %s", printable(a.Error))
+	if why := a.Error + a.Reason; why != "" { // never both
+		fmt.Fprintf(&b, ": %s", printable(why))
 	}
 	b.WriteByte('\n')
 	for _, s := range a.Steps {
@@ -151,6 +191,8 @@ func (v *visits) document(code int) appliedDocument {
 			d.Counts.Unchanged++
 		case resultWould:
 			d.Counts.Would++
+		case resultNotBegun:
+			d.Counts.NotBegun++
 		default:
 			d.Counts.Errors++
 		}

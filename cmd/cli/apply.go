@@ -33,8 +33,9 @@ each: "changed", "unchanged", "error", or with --dry-run "would change" and what
 would be done. Applied again, everything is unchanged.
 
 The first interrupt (Ctrl-C, SIGTERM, a closed terminal) lets the step that runs
-come to its end and begins no other; the second ends the process on the spot.
-Either way the next apply finds what is left to do.`,
+come to its end, checks what it did, and begins no other: what is left is listed
+as "not begun". The second ends the process on the spot. Either way the next
+apply finds what is left to do.`,
 		Example: "  keel apply -f /etc/keel/nodeconfigs --dry-run\n" +
 			"  keel apply -f motd.yaml --root /mnt/debian -o json",
 		Args:                  cobra.NoArgs,
@@ -109,6 +110,9 @@ func (v *visits) close() {
 // batch ensures the documents of one kind.
 func (v *visits) batch(ctx context.Context, b batch) {
 	if ctx.Err() != nil {
+		for _, doc := range b.docs {
+			v.notBegun(doc.Source)
+		}
 		return
 	}
 	if b.kind.Apply != nil {
@@ -127,15 +131,27 @@ func (v *visits) batch(ctx context.Context, b batch) {
 		options.Lock = lock(v.tree, v.env)
 	}
 	for _, t := range targets {
-		if ctx.Err() != nil {
-			return
-		}
-		if p, ok := t.(drift.Planner); ok {
-			v.add(drift.Ensure(v.noting(ctx, t), p, options))
-		} else {
-			v.add(refuse(ctx, t, b.kind.Name))
-		}
+		v.visit(ctx, t, b.kind.Name, options)
 	}
+}
+
+// visit ensures one target, unless the program was told to stop.
+func (v *visits) visit(ctx context.Context, t drift.Target, kind string, options drift.Options) {
+	if ctx.Err() != nil {
+		v.notBegun(t.ID())
+		return
+	}
+	p, ok := t.(drift.Planner)
+	if !ok {
+		v.add(refuse(ctx, t, kind))
+		return
+	}
+	r := drift.Ensure(v.noting(ctx, t), p, options)
+	if ctx.Err() != nil && untouched(r) {
+		v.notBegun(t.ID())
+		return
+	}
+	v.add(r)
 }
 
 // noting makes what an operator should know of a visit a warning.

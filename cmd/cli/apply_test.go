@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -83,6 +84,11 @@ func TestApply_output(t *testing.T) {
 			wantOut: "error     instance: kind Instance is not applied, only compared: see keel diff\n",
 		},
 		{
+			name:    "what is not compared says why",
+			docs:    "kind: Note\nname: a\nwant: one\nskip: suspended\n",
+			wantOut: "unchanged a: suspended\n",
+		},
+		{
 			name:    "handed to an agent",
 			docs:    "kind: Order\nname: a\n",
 			wantOut: "changed   DIR/notes.yaml\n",
@@ -160,7 +166,8 @@ func TestApply_json(t *testing.T) {
           "error": ""
         }
       ],
-      "error": ""
+      "error": "",
+      "reason": ""
     },
     {
       "target": "b",
@@ -173,14 +180,16 @@ func TestApply_json(t *testing.T) {
           "error": "disk full"
         }
       ],
-      "error": "write b \"x\": disk full"
+      "error": "write b \"x\": disk full",
+      "reason": ""
     }
   ],
   "counts": {
     "changed": 1,
     "unchanged": 0,
     "would_change": 0,
-    "error": 1
+    "error": 1,
+    "not_begun": 0
   },
   "exit_code": 16
 }
@@ -257,13 +266,15 @@ func TestApply_waitsForTheLockAsLongAsItMay(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, _ := b.run("apply", "-f", file, "--root", b.dir, "--lock-timeout", "60ms")
-	if code != 16 || !strings.Contains(out, "another run") || !strings.HasSuffix(out, " (--lock-timeout 60ms)\n") {
+	want := fmt.Sprintf("error     a: the lock of root %s is held by process %d (another run), waited 60ms for it: "+
+		"run again when that has ended, or wait longer with --lock-timeout\n", b.dir, os.Getpid())
+	if code != 16 || out != want {
 		t.Errorf("exit %d, want 16; out %q", code, out)
 	}
 	if len(b.have) > 0 {
 		t.Errorf("it was changed: %v", b.have)
 	}
-	if code, out, _ := b.run("apply", "-f", file, "--root", b.dir, "--lock-timeout", "0"); code != 16 || !strings.HasSuffix(out, " (--lock-timeout 0s)\n") {
+	if code, out, _ := b.run("apply", "-f", file, "--root", b.dir, "--lock-timeout", "0"); code != 16 || out != strings.Replace(want, "60ms", "0s", 1) {
 		t.Errorf("without time to wait: exit %d, want 16; out %q", code, out)
 	}
 	if code, out, _ := b.run("apply", "-f", file, "--root", b.dir, "--dry-run"); code != 0 {
@@ -305,16 +316,28 @@ func TestApply_interruptFinishesTheStepAndBeginsNoOther(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	b.ctx = ctx
 	b.during = interrupt
-	file := b.write("notes.yaml", "kind: Note\nname: a\nwant: one\n---\nkind: Note\nname: b\nwant: two\n")
+	file := b.write("notes.yaml", "kind: Note\nname: a\nwant: one\n---\nkind: Note\nname: b\nwant: two\n---\nkind: Order\nname: c\n")
 	code, out, errs := b.run("apply", "-f", file, "--root", b.dir)
 	if code != 130 || errs != "Interrupted\n" {
 		t.Errorf("exit %d, want 130; err %q", code, errs)
 	}
-	if want := "a"; !strings.Contains(out, want) || strings.Contains(out, " b") {
-		t.Errorf("out %q", out)
+	if want := "changed   a\nnot begun b\nnot begun " + file + " document 3\n"; out != want {
+		t.Errorf("out %q, want %q", out, want)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "one"}, b.have); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestApply_interruptInTheFirstLook(t *testing.T) {
+	b := newBench(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	b.ctx = ctx
+	b.looking = interrupt
+	file := b.write("notes.yaml", "kind: Note\nname: a\nwant: one\n")
+	code, out, _ := b.run("apply", "-f", file, "--root", b.dir, "-o", "json")
+	if code != 130 || !strings.Contains(out, `"result": "not begun"`) || !strings.Contains(out, `"not_begun": 1`) || len(b.have) > 0 {
+		t.Errorf("exit %d, out %s, changed %v", code, out, b.have)
 	}
 }
 

@@ -162,6 +162,7 @@ type note struct {
 	Invalid string
 	Broken  string // an error of Observe
 	Unknown string
+	Skip    string // why it is not compared
 	Remark  string // a note at the drift
 	Fail    string
 }
@@ -265,6 +266,9 @@ func (t *noteTarget) Observe(context.Context) (declared, observed drift.State, e
 	path := drift.Path{t.n.Name, "text"}
 	if t.n.Kind == "Note" {
 		path = drift.Path{"text"}
+	}
+	if t.n.Skip != "" {
+		want = drift.Skip{Reason: t.n.Skip}
 	}
 	declared = drift.State{{Path: path, Value: want}}
 	var have any

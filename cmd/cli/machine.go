@@ -107,8 +107,9 @@ func lock(tree *host.Tree, env plugin.Env) func(context.Context) (func(), error)
 		waiting, cancel := context.WithTimeout(ctx, max(env.LockTimeout, time.Millisecond))
 		defer cancel()
 		unlock, err := tree.Lock(waiting, "keel apply")
-		if err != nil && errors.Is(err, context.DeadlineExceeded) {
-			return nil, fmt.Errorf("%w (--lock-timeout %s)", err, env.LockTimeout)
+		if held := (*host.Held)(nil); errors.As(err, &held) && ctx.Err() == nil {
+			return nil, fmt.Errorf("the lock of root %s is held by %s, waited %s for it: run again when that has ended, or wait longer with --lock-timeout",
+				env.Root, held.By, env.LockTimeout)
 		}
 		return unlock, err
 	}

@@ -67,7 +67,8 @@ func CheckAll(ctx context.Context, ts []Target, parallel int) []Result {
 
 // Ensure checks, plans, runs, and checks again; at most three rounds, ending
 // when a round changed nothing or a step failed. A Wait from Plan ends the visit
-// with the Result filled.
+// with the Result filled. Once ctx has ended no further step is begun; the check
+// after those that were taken is made nevertheless, within the deadline of ctx.
 func Ensure(ctx context.Context, t Planner, o Options) Result {
 	v := visit{target: t, options: o, res: Result{Target: t.ID()}}
 	v.res.Before, v.res.Err = look(ctx, t)
@@ -125,7 +126,11 @@ func (v *visit) round(ctx context.Context) (more bool) {
 	}
 	v.res.Changed = v.res.Changed || changed
 	if acted {
-		after, err := look(ctx, v.target)
+		// It belongs to the steps: what was done when the visit was called off is
+		// known all the same.
+		again, cancel := finish(ctx)
+		defer cancel()
+		after, err := look(again, v.target)
 		if err != nil {
 			v.res.Err = join(append(failures(outcomes), fmt.Errorf("look again: %w", err)))
 			return false

@@ -349,3 +349,38 @@ func TestCheckAll_keepsOrderAndBound(t *testing.T) {
 		}
 	}
 }
+
+func TestEnsure_calledOff(t *testing.T) {
+	tests := []struct {
+		name       string
+		want, have map[string]any
+		wantErr    string
+	}{
+		{"all was done", map[string]any{"a": "x"}, map[string]any{"a": nil}, "<nil>"},
+		{"a step was not begun", map[string]any{"a": "x", "b": "y"}, map[string]any{"a": nil, "b": nil}, "set b: not begun: context canceled"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			s := &watchful{shelf{want: tt.want, have: tt.have}}
+			hook := func(context.Context, int, Step, *Outcome) error { cancel(); return nil }
+			r := Ensure(ctx, s, Options{Hook: hook})
+			if text := fmt.Sprint(r.Err); text != tt.wantErr || !r.Changed {
+				t.Errorf("error %q, want %q; changed %t", text, tt.wantErr, r.Changed)
+			}
+			if f, _ := r.After.At(Path{"a"}); f.Verdict != Same {
+				t.Errorf("afterwards %+v", r.After)
+			}
+		})
+	}
+}
+
+// watchful is a shelf that does not look for a visit that was called off.
+type watchful struct{ shelf }
+
+func (w *watchful) Observe(ctx context.Context) (declared, observed State, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	return w.shelf.Observe(ctx)
+}

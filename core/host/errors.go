@@ -22,20 +22,30 @@ func IsBusy(err error) bool {
 }
 
 // failed says what was tried on which path, why it could not be done, and what
-// to do about it. It is nil for nil.
+// to do about it, unless err says that already. It is nil for nil.
 func failed(verb, path string, err error) error {
-	switch {
+	var advice string
+	switch said := (*advised)(nil); {
 	case err == nil:
 		return nil
+	case errors.As(err, &said):
 	case IsNoSpace(err):
-		return fmt.Errorf("%s %s: %w: free some space, then run again", verb, path, err)
+		advice = "free some space, then run again"
 	case IsReadOnly(err):
-		return fmt.Errorf("%s %s: %w: remount it writable, then run again", verb, path, err)
+		advice = "remount it writable, then run again"
 	case IsBusy(err):
-		return fmt.Errorf("%s %s: %w: unmount or stop what uses it", verb, path, err)
+		advice = "unmount or stop what uses it"
 	}
-	return fmt.Errorf("%s %s: %w", verb, path, err)
+	if advice == "" {
+		return fmt.Errorf("%s %s: %w", verb, path, err)
+	}
+	return &advised{fmt.Errorf("%s %s: %w: %s", verb, path, err, advice)}
 }
+
+// advised is an error that says what to do about it.
+type advised struct{ error }
+
+func (a *advised) Unwrap() error { return a.error }
 
 // ownerError says which owner could not be given.
 func ownerError(uid, gid int, err error) error {

@@ -15,8 +15,20 @@ import (
 // lockPoll is how often a lock that is held is tried again.
 const lockPoll = 50 * time.Millisecond
 
+// Held is the error of Lock when ctx ended, which Cause says, while somebody else
+// had the lock.
+type Held struct {
+	By    string // "process 12 (keel apply)"
+	Cause error
+}
+
+func (h *Held) Error() string { return fmt.Sprintf("held by %s: %v", h.By, h.Cause) }
+
+// Unwrap gives the end of the context.
+func (h *Held) Unwrap() error { return h.Cause }
+
 // Lock takes the machine's lock for one visit and waits for it until ctx ends;
-// the error then names who holds it. After 2 s of waiting that is also said by
+// the error is then a *Held. After 2 s of waiting that is also said by
 // WithNotes. who is what others are told: the command, without secrets.
 //
 // The lock is flock on run/keel/lock below the root: the system lets go of it when
@@ -56,7 +68,7 @@ func (t *Tree) lock(ctx context.Context, who string) (func(), error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("held by %s: %w", holder, ctx.Err())
+			return nil, &Held{holder, ctx.Err()}
 		case <-patience.C:
 			note(ctx, "waiting for the lock of this machine, held by %s", holder)
 		case <-poll.C:
@@ -66,6 +78,9 @@ func (t *Tree) lock(ctx context.Context, who string) (func(), error) {
 
 // tryLock takes the lock in an open folder. fd is -1 when somebody else holds it.
 func tryLock(dir int) (fd int, holder string, err error) {
+	if info, err := lstatat(dir, "lock"); err == nil && info.mode.Type() != 0 {
+		return -1, "", fmt.Errorf("is %s, not a regular file: remove it, then run again", info.Kind())
+	}
 	fd, err = openat(dir, "lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
 		return -1, "", err

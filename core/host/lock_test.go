@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const lockRoot = "KEEL_TEST_LOCK_ROOT"
@@ -142,8 +144,12 @@ func TestLock_oddFiles(t *testing.T) {
 			must(t, os.MkdirAll(filepath.Join(root, "run/keel"), 0o700))
 			create(t, filepath.Join(root, "victim"), "victim", 0o600)
 			must(t, os.Symlink("../../victim", filepath.Join(root, "run/keel/lock")))
-		}, "too many levels of symbolic links"},
-		{"a folder", func(t *testing.T, root string) { must(t, os.MkdirAll(filepath.Join(root, "run/keel/lock"), 0o700)) }, "is a directory"},
+		}, "lock /run/keel/lock: is a link, not a regular file: remove it, then run again"},
+		{"a folder", func(t *testing.T, root string) { must(t, os.MkdirAll(filepath.Join(root, "run/keel/lock"), 0o700)) }, "lock /run/keel/lock: is a folder, not a regular file: remove it, then run again"},
+		{"a named pipe", func(t *testing.T, root string) {
+			must(t, os.MkdirAll(filepath.Join(root, "run/keel"), 0o700))
+			must(t, unix.Mkfifo(filepath.Join(root, "run/keel/lock"), 0o600))
+		}, "lock /run/keel/lock: is a named pipe, not a regular file: remove it, then run again"},
 		{"a file in its folder's place", func(t *testing.T, root string) { create(t, filepath.Join(root, "run/keel"), "", 0o600) }, "not a directory"},
 		{"run is a link", func(t *testing.T, root string) {
 			must(t, os.MkdirAll(filepath.Join(root, "var/run"), 0o755))
@@ -212,5 +218,12 @@ func TestLock_contention(t *testing.T) {
 	content, err := os.ReadFile(counter)
 	if err != nil || len(content) != workers*turns {
 		t.Errorf("%d turns were taken, %v, want %d", len(content), err, workers*turns)
+	}
+}
+
+func TestFailed_advisesOnce(t *testing.T) {
+	err := failed("lock", "/run/keel/lock", failed("make folder", "/run/keel", unix.EROFS))
+	if want := "lock /run/keel/lock: make folder /run/keel: read-only file system: remount it writable, then run again"; err.Error() != want || !IsReadOnly(err) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -160,8 +160,8 @@ func (a *agent) lock(ctx context.Context) (func(), error) {
 	waiting, cancel := context.WithTimeout(ctx, a.settings.LockTimeout)
 	defer cancel()
 	unlock, err := a.machine.tree.Lock(waiting, "keel node-agent")
-	if err != nil && ctx.Err() == nil && waiting.Err() != nil {
-		return nil, fmt.Errorf("%w (lock-timeout %s)", err, a.settings.LockTimeout)
+	if held := (*host.Held)(nil); errors.As(err, &held) && ctx.Err() == nil {
+		return nil, fmt.Errorf("the lock of this machine is held by %s, waited %s (lock-timeout) for it", held.By, a.settings.LockTimeout)
 	}
 	return unlock, err
 }
