@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/tlspu/keel/test/parts"
 )
 
 // FuzzWalk walks odd paths through odd links and compares with what the kernel
@@ -96,9 +98,7 @@ func FuzzOwners(f *testing.F) {
 		f.Add(seed[0], seed[1], seed[2])
 	}
 	f.Fuzz(func(t *testing.T, rest, one, two string) {
-		if os.Geteuid() != 0 {
-			t.Skip("needs root: run the tests as root")
-		}
+		parts.Need(t, "root")
 		// What the caller writes may lead anywhere; what bob writes may not.
 		rest = strings.TrimLeft(rest, "/")
 		if slices.Contains(strings.Split(rest, "/"), "..") {
