@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -292,4 +293,10 @@ func TestPut_parentsInASetgidFolder(t *testing.T) {
 			t.Errorf("%s is of group %d, %v, %v", path, info.GID, info.Mode(), err)
 		}
 	}
+}
+
+// notes collects what a call says.
+func notes(ctx context.Context) (context.Context, *[]string) {
+	var said []string
+	return WithNotes(ctx, func(s string) { said = append(said, s) }), &said
 }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,12 +41,6 @@ func create(t testing.TB, path, content string, perm fs.FileMode) {
 	if err := os.Chmod(path, perm); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// notes collects what a call says.
-func notes(ctx context.Context) (context.Context, *[]string) {
-	var said []string
-	return WithNotes(ctx, func(s string) { said = append(said, s) }), &said
 }
 
 // leftovers lists temporary names anywhere below dir.
