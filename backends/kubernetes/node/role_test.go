@@ -53,6 +53,9 @@ func TestRole_once(t *testing.T) {
 			"changed   a\nchanged   b\n", 0},
 		{"nothing to do", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.keep("a", "one") },
 			"unchanged a\n", 0},
+		{"suspended", func(w *agentWorld) {
+			w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {suspend: true, ", 1))
+		}, "unchanged a: suspended\n", 0},
 		{"invalid", func(w *agentWorld) {
 			w.write(t, "a.yaml", doc("a", "one"))
 			w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "path: /", "path: ", 1))
@@ -108,6 +111,27 @@ func TestRole_once(t *testing.T) {
 				t.Errorf("output (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// Output that is lost is said by the exit code, and keeps nothing from its visit.
+func TestRole_onceWithoutOutput(t *testing.T) {
+	w := newAgentWorld(t)
+	w.settings.Once, w.env.Out = true, full{}
+	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "b.yaml", doc("b", "one"))
+	err := w.run(t)
+	exit := (*plugin.Exit)(nil)
+	if !errors.As(err, &exit) || exit.Code != 16 || exit.Error() != "output was lost: no space left" {
+		t.Errorf("error %v, want exit 16 that says so", err)
+	}
+	if w.content(t, "a") != "one" || w.content(t, "b") != "one" {
+		t.Error("not everything was visited")
 	}
 }
 

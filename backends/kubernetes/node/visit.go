@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,6 +128,7 @@ func (a *agent) once(ctx context.Context) error {
 type tally struct {
 	visits, failed int
 	codes          map[int]bool
+	lost           error // why lines could not be printed
 }
 
 // add counts a result and, in a single pass, prints its line as `keel apply` does.
@@ -151,8 +153,28 @@ func (t *tally) add(out io.Writer, res drift.Result, s settings) {
 		}
 	case res.Changed:
 		word = "changed"
+	default:
+		if why := uncompared(res.Last()); why != "" {
+			rest = ": " + why
+		}
 	}
-	_, _ = fmt.Fprintf(out, "%-9s %s%s\n", word, printable(res.Target), printable(rest)) // nobody may be listening
+	if _, err := fmt.Fprintf(out, "%-9s %s%s\n", word, printable(res.Target), printable(rest)); err != nil {
+		t.lost = err // nobody may be listening; the visits go on
+	}
+}
+
+// uncompared says why nothing that is declared was compared, "" if anything was.
+func uncompared(r drift.Report) (reason string) {
+	for _, f := range r {
+		switch f.Verdict {
+		case drift.NotDeclared:
+		case drift.NotCompared:
+			reason = cmp.Or(reason, f.Reason)
+		default:
+			return ""
+		}
+	}
+	return reason
 }
 
 func steps(res drift.Result) []drift.Step {
@@ -177,9 +199,17 @@ func (t *tally) count(err error) {
 
 // exit is the error that ends the program with the gravest code.
 func (t *tally) exit() error {
+	var errs []error
+	if t.failed > 0 {
+		errs = append(errs, fmt.Errorf("%d of %d visits failed", t.failed, t.visits))
+	}
+	if t.lost != nil {
+		errs = append(errs, fmt.Errorf("output was lost: %w", t.lost))
+		t.count(t.lost)
+	}
 	for _, code := range []int{exitUnreadable, exitInvalid, exitNeedsRoot, exitFailed} {
 		if t.codes[code] {
-			return &plugin.Exit{Code: code, Err: fmt.Errorf("%d of %d visits failed", t.failed, t.visits)}
+			return &plugin.Exit{Code: code, Err: errors.Join(errs...)}
 		}
 	}
 	return nil
