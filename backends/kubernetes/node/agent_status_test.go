@@ -107,3 +107,48 @@ func TestAgent_brokenStatusIsSetAside(t *testing.T) {
 		}
 	}
 }
+
+// A folder of statuses that is removed is made again; the status comes with the
+// next visit.
+func TestAgent_statusesAreRemoved(t *testing.T) {
+	w := newAgentWorld(t)
+	w.write(t, "a.yaml", doc("a", "one"))
+	w.pass(t)
+	for name, makeAgain := range map[string]bool{"gone": false, "another in its place": true} {
+		if err := os.RemoveAll(filepath.Dir(w.settings.StateDir)); err != nil {
+			t.Fatal(err)
+		}
+		if makeAgain {
+			if err := os.MkdirAll(w.settings.StateDir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.later(t, 10*time.Minute)
+		if s := w.status(t, "a"); s.LastResult != v1alpha1.Success {
+			t.Errorf("%s: status %+v", name, s)
+		}
+		if info, err := os.Stat(w.settings.StateDir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s: folder %v, %v", name, info.Mode(), err)
+		}
+	}
+	if strings.Contains(w.log.String(), "ERROR") {
+		t.Errorf("log:\n%s", &w.log)
+	}
+}
+
+// Errors name a status by its path on this machine.
+func TestAgent_statusThatCannotBeWritten(t *testing.T) {
+	w := newAgentWorld(t)
+	w.write(t, "a.yaml", doc("a", "one"))
+	file := filepath.Join(w.settings.StateDir, "a.json")
+	if err := os.MkdirAll(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(t)
+	if got := w.log.String(); !strings.Contains(got, `"status cannot be written" target=a err="write `+file+": ") {
+		t.Errorf("log:\n%s", got)
+	}
+	if w.content(t, "a") != "one" {
+		t.Error("the NodeConfig was not kept")
+	}
+}

@@ -106,7 +106,8 @@ func news(before, s v1alpha1.NodeStatus) bool {
 
 // statuses keeps the status of each NodeConfig in a file of its name.
 type statuses struct {
-	tree *host.Tree
+	tree *host.Tree // this machine's: its errors name files as they are known here
+	dir  string     // absolute
 	log  *slog.Logger
 }
 
@@ -121,24 +122,30 @@ func openStatuses(dir, configDir string, log *slog.Logger) (*statuses, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = this.Mkdir(filepath.Dir(path), 0o755)
-	if err == nil {
-		_, err = this.Mkdir(path, 0o700) // messages and digests are for root alone
-	}
-	if err := errors.Join(err, this.Close()); err != nil {
-		return nil, fmt.Errorf("state-dir: %w", err)
+	w := &statuses{tree: this, dir: path, log: log}
+	if err := w.make(); err != nil {
+		return nil, errors.Join(fmt.Errorf("state-dir: %w", err), this.Close())
 	}
 	if state, err := os.Stat(path); err == nil {
 		if configs, err := os.Stat(configDir); err == nil && os.SameFile(state, configs) {
-			return nil, &plugin.Exit{Code: exitInvalid, Err: fmt.Errorf("state-dir %s: is the config-dir too: name another folder", dir)}
+			err := &plugin.Exit{Code: exitInvalid, Err: fmt.Errorf("state-dir %s: is the config-dir too: name another folder", dir)}
+			return nil, errors.Join(err, this.Close())
 		}
 	}
-	tree, err := host.OpenTree(path)
-	if err != nil {
-		return nil, fmt.Errorf("state-dir: %w", err)
-	}
-	return &statuses{tree: tree, log: log}, nil
+	return w, nil
 }
+
+// make makes the folder, which may have been removed since it was last needed.
+func (w *statuses) make() error {
+	if _, err := w.tree.Mkdir(filepath.Dir(w.dir), 0o755); err != nil {
+		return err
+	}
+	_, err := w.tree.Mkdir(w.dir, 0o700) // messages and digests are for root alone
+	return err
+}
+
+// path is the file of that name.
+func (w *statuses) path(file string) string { return filepath.Join(w.dir, file) }
 
 // save writes a status if it is news. A status is only told, nothing depends on
 // it: that it cannot be written is logged, and the next visit tries again.
@@ -161,14 +168,17 @@ func (w *statuses) save(ctx context.Context, name string, s v1alpha1.NodeStatus)
 }
 
 func (w *statuses) put(ctx context.Context, file string, data []byte) error {
+	if err := w.make(); err != nil {
+		return err
+	}
 	mode := fs.FileMode(0o600)
-	_, err := w.tree.Put(ctx, "/"+file, bytes.NewReader(data), host.Attr{Mode: &mode})
+	_, err := w.tree.Put(ctx, w.path(file), bytes.NewReader(data), host.Attr{Mode: &mode})
 	return err
 }
 
 // load reads a status; there is false when none was written yet.
 func (w *statuses) load(file string) (s v1alpha1.NodeStatus, there bool, err error) {
-	data, err := w.tree.Read("/"+file, maxStatus)
+	data, err := w.tree.Read(w.path(file), maxStatus)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, false, nil
 	}
@@ -188,21 +198,24 @@ func (w *statuses) load(file string) (s v1alpha1.NodeStatus, there bool, err err
 
 // setAside keeps a broken status under another name, for a person to look at.
 func (w *statuses) setAside(ctx context.Context, file string, why error) {
-	data, err := w.tree.Read("/"+file, maxStatus)
+	data, err := w.tree.Read(w.path(file), maxStatus)
 	if err == nil {
 		err = w.put(ctx, file+broken, data)
 	}
 	if err != nil {
-		w.log.Error("status is broken and is replaced", "file", file, "err", why)
+		w.log.Error("status is broken and is replaced", "file", w.path(file), "err", why)
 		return
 	}
-	w.log.Error("status is broken; it is set aside and written anew", "file", file, "aside", file+broken, "err", why)
+	w.log.Error("status is broken; it is set aside and written anew", "file", w.path(file), "aside", w.path(file+broken), "err", why)
 }
 
 // sweep removes the statuses of NodeConfigs that are gone. What does not look
 // like a status is somebody else's and stays.
 func (w *statuses) sweep(keep map[string]bool) {
-	files, err := w.tree.List("/")
+	files, err := w.tree.List(w.dir)
+	if host.IsMissing(err) {
+		return
+	}
 	if err != nil {
 		w.log.Error("statuses cannot be listed", "err", err)
 		return
@@ -214,8 +227,8 @@ func (w *statuses) sweep(keep map[string]bool) {
 		if _, there, err := w.load(file); err != nil || !there {
 			continue
 		}
-		if _, err := w.tree.Remove("/" + file); err != nil {
-			w.log.Error("status of a NodeConfig that is gone cannot be removed", "file", file, "err", err)
+		if _, err := w.tree.Remove(w.path(file)); err != nil {
+			w.log.Error("status of a NodeConfig that is gone cannot be removed", "file", w.path(file), "err", err)
 		}
 	}
 }
