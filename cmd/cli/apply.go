@@ -51,7 +51,7 @@ apply finds what is left to do.`,
 
 // apply ensures what the documents declare, one target after the other.
 func (a *app) apply(ctx context.Context, s *applySettings) error {
-	env, err := a.reach(a.env(a.log()), s.Root, s.ExecMode, s.DryRun)
+	env, err := a.reach(a.env(a.log()), "root", s.Root, s.ExecMode, s.DryRun)
 	if err != nil {
 		return err
 	}

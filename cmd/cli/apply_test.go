@@ -240,7 +240,7 @@ func TestApply_wrongRoot(t *testing.T) {
 		want       int
 		wantErr    string
 	}{
-		{"missing", b.dir + "/none", 2, "Error: root " + b.dir + "/none: no such file or directory\n"},
+		{"missing", b.dir + "/none", 2, "Error: root " + b.dir + "/none: no such file or directory: name the machine's root with --root; / is this machine\n"},
 		{"a file", file, 2, "Error: root " + file + ": is not a folder\n"},
 		{"empty", "", 1, "Usage: keel apply -f FILE|DIR|- [flags]\nError: --root is empty: name the folder of the machine, or /\n"},
 	}

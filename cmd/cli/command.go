@@ -1,9 +1,14 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
+	"reflect"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // annotationSection is the annotation of a command that holds the name of its
@@ -26,7 +31,8 @@ func (a *app) command() *cobra.Command {
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().String("config", "", "settings file (default $KEEL_CONFIG, else "+defaultConfig+")")
 	root.AddCommand(
 		a.applyCommand(),
@@ -44,6 +50,35 @@ func (a *app) command() *cobra.Command {
 	root.InitDefaultCompletionCmd(a.args...)
 	finish(root)
 	return root
+}
+
+// flagError says of a flag that is none which one is like it, and of a value
+// what it must be, in the words that are used for variables too.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var value *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		more := fmt.Sprintf(" (see %s --help)", cmd.CommandPath())
+		if near := nearest(unknown.GetSpecifiedName(), flagNames(cmd)); near != "" && unknown.GetSpecifiedShortnames() == "" {
+			more = fmt.Sprintf(" (did you mean --%s?)", near)
+		}
+		return usagef("%w%s", err, more)
+	case errors.As(err, &value):
+		kinds := map[string]any{"bool": false, "int": 0, "duration": time.Duration(0)}
+		if kind, ok := kinds[value.GetFlag().Value.Type()]; ok {
+			if _, better := (setting{value: reflect.ValueOf(kind)}).convert(value.GetValue()); better != nil {
+				return usagef("--%s: %w", value.GetFlag().Name, better)
+			}
+		}
+	}
+	return &usageError{err}
+}
+
+func flagNames(cmd *cobra.Command) []string {
+	var list []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { list = append(list, f.Name) })
+	return list
 }
 
 // helpCommand is cobra's, but for a mistake in a name, which is an error.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+	"gopkg.in/yaml.v3"
 
 	yamldoc "github.com/tlspu/keel/api/document"
 	"github.com/tlspu/keel/core/plugin"
@@ -30,12 +31,11 @@ func (a *app) load(ctx context.Context, cmd *cobra.Command, section string, sett
 	if err != nil {
 		return err
 	}
+	a.checkFile(path, file, cmd, section)
 	keys, err := inSection(path, file, section, settings)
-	if err != nil {
+	if err := errors.Join(err, a.checkEnvironment(cmd, section)); err != nil {
 		return exitWith(exitInvalid, err)
 	}
-	a.checkFile(path, file, cmd)
-	a.checkEnvironment(section, settings)
 	v := viper.New()
 	if err := v.MergeConfigMap(map[string]any{section: keys}); err != nil {
 		return err
@@ -68,18 +68,18 @@ func (a *app) load(ctx context.Context, cmd *cobra.Command, section string, sett
 // viper, which takes names for the same that differ in case, and a dot in a name
 // for a level.
 func (a *app) readConfig(ctx context.Context, cmd *cobra.Command) (path string, file map[string]any, err error) {
-	path, named := os.Getenv("KEEL_CONFIG"), true
+	path, must := os.Getenv("KEEL_CONFIG"), true
 	if flag := cmd.Flag("config"); flag != nil && flag.Changed {
 		path = flag.Value.String()
 	}
 	if path == "" {
-		path, named = defaultConfig, false
+		path, must = defaultConfig, false
 	}
 	if path == os.DevNull { // how one says "none"
 		return path, nil, nil
 	}
 	data, err := readFile(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) && !named && !isLink(path) {
+	if errors.Is(err, fs.ErrNotExist) && !must && !isLink(path) {
 		return path, nil, nil
 	}
 	if ctx.Err() != nil {
@@ -87,20 +87,11 @@ func (a *app) readConfig(ctx context.Context, cmd *cobra.Command) (path string, 
 	}
 	if err == nil {
 		file, err = decodeConfig(data)
-		err = prefixed(path, err)
 	}
 	if err != nil {
-		return path, nil, exitWith(exitUnreadable, fmt.Errorf("settings file: %w", err))
+		return path, nil, exitWith(exitUnreadable, named("settings file", named(path, err)))
 	}
 	return path, file, nil
-}
-
-// prefixed puts what an error is about in front of it; nil stays nil.
-func prefixed(about string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", about, err)
 }
 
 // decodeConfig reads one document, a mapping in which no key comes twice, or
@@ -115,10 +106,34 @@ func decodeConfig(data []byte) (file map[string]any, err error) {
 	case len(nodes) > 1:
 		return nil, fmt.Errorf("not valid YAML: line %d: a second document", nodes[1].Line)
 	}
-	if err := nodes[0].Decode(&file); err != nil {
+	if err := sectioned(nodes[0]); err != nil {
+		return nil, err
+	}
+	err = nodes[0].Decode(&file)
+	if wrong := (*yaml.TypeError)(nil); errors.As(err, &wrong) { // what is left of these: keys that come twice
+		return nil, errors.New(strings.Join(wrong.Errors, "\n"))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	return file, nil
+}
+
+// sectioned refuses a document that is no mapping of texts.
+func sectioned(doc *yaml.Node) error {
+	n := doc.Content[0]
+	if yamldoc.Empty(doc) {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return fmt.Errorf("line %d: top level must be a mapping of sections", n.Line)
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		if key := n.Content[i]; key.Kind != yaml.ScalarNode {
+			return fmt.Errorf("line %d: the name of a section must be text", key.Line)
+		}
+	}
+	return nil
 }
 
 // inSection gives what the file says in a section, and refuses keys that are no
@@ -147,11 +162,15 @@ func inSection(path string, file map[string]any, section string, settings []sett
 }
 
 // checkFile warns of sections that no subcommand reads: one of another build, or
-// a misspelt one.
-func (a *app) checkFile(path string, file map[string]any, cmd *cobra.Command) {
+// a misspelt one, or a setting that stands outside of its section.
+func (a *app) checkFile(path string, file map[string]any, cmd *cobra.Command, section string) {
 	known := sections(cmd.Root())
 	for _, name := range slices.Sorted(maps.Keys(file)) {
-		if !slices.Contains(known, name) {
+		switch {
+		case slices.Contains(known, name):
+		case cmd.Flags().Lookup(name) != nil:
+			a.log().Warn("this setting stands outside of a section and is not read", "file", path, "setting", name, "section", section)
+		default:
 			a.log().Warn("no subcommand reads this section", withNearest(name, known, "file", path, "section", name)...)
 		}
 	}
@@ -170,21 +189,51 @@ func sections(root *cobra.Command) []string {
 	return list
 }
 
-// checkEnvironment warns of variables that look like settings of the subcommand
-// and are none.
-func (a *app) checkEnvironment(section string, settings []setting) {
-	prefix := variable(section, "")
-	var known []string
-	for _, s := range settings {
-		known = append(known, s.env...)
-	}
-	for _, entry := range os.Environ() {
-		name, _, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, prefix) || slices.Contains(known, name) || serviceLink().MatchString(name) {
+// checkEnvironment refuses variables that are named like settings of the
+// subcommand and are none, and warns of those that leave the subcommand out. An
+// empty variable is none.
+func (a *app) checkEnvironment(cmd *cobra.Command, section string) error {
+	known := variables(cmd.Root())
+	mine := variables(cmd)
+	var errs []error
+	for _, entry := range slices.Sorted(slices.Values(os.Environ())) {
+		name, value, _ := strings.Cut(entry, "=")
+		if value == "" || slices.Contains(known, name) || serviceLink().MatchString(name) {
 			continue
 		}
-		a.log().Warn("no setting has this environment variable", withNearest(name, known, "variable", name)...)
+		if owner(name, sections(cmd.Root())) == section {
+			errs = append(errs, fmt.Errorf("environment variable %s: %s has no such setting%s", printable(name), section, hint(name, mine)))
+			continue
+		}
+		flag, ok := strings.CutPrefix(name, "KEEL_")
+		if full := variable(section, flag); ok && slices.Contains(mine, full) {
+			a.log().Warn("no setting has this environment variable", "variable", name, "nearest", full)
+		}
 	}
+	return errors.Join(errs...)
+}
+
+// owner is the section whose settings have variables that begin like name: the
+// longest, where one begins like another.
+func owner(name string, sections []string) string {
+	longest := ""
+	for _, s := range sections {
+		if strings.HasPrefix(name, variable(s, "")) && len(s) > len(longest) {
+			longest = s
+		}
+	}
+	return longest
+}
+
+// variables are the environment variables of a command's settings, and of those
+// below it.
+func variables(cmd *cobra.Command) []string {
+	var list []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { list = append(list, f.Annotations[annotationEnv]...) })
+	for _, sub := range cmd.Commands() {
+		list = append(list, variables(sub)...)
+	}
+	return list
 }
 
 // serviceLink matches what Kubernetes puts into every pod for a Service that

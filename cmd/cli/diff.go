@@ -61,7 +61,7 @@ nothing to do.`,
 
 // diff compares and prints.
 func (a *app) diff(ctx context.Context, s *diffSettings) error {
-	env, err := a.reach(a.env(a.log()), s.Root, s.ExecMode, true)
+	env, err := a.reach(a.env(a.log()), "root", s.Root, s.ExecMode, true)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (a *app) diff(ctx context.Context, s *diffSettings) error {
 			r.failed(a, err)
 		}
 		for _, result := range drift.CheckAll(ctx, targets, runtime.GOMAXPROCS(0)) {
-			r.add(a, result)
+			r.add(a, b.sourced(result))
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -118,6 +118,17 @@ func (b batch) targets(ctx context.Context, env plugin.Env) (targets []drift.Tar
 		err = exitWith(codeOf(err), named(b.docs[0].Source, err))
 	}
 	return nil, []error{err}
+}
+
+// sourced is a result whose error names its document, if it does, in every line.
+func (b batch) sourced(r drift.Result) drift.Result {
+	for _, doc := range b.docs {
+		if r.Err != nil && strings.HasPrefix(r.Err.Error(), doc.Source+": ") {
+			r.Err = exitWith(codeOf(r.Err), named(doc.Source, r.Err))
+			break
+		}
+	}
+	return r
 }
 
 // specification reads the appliance's specification, whatever kind it says it

@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/plugin"
 )
 
 func TestDiff_output(t *testing.T) {
@@ -239,5 +243,21 @@ func TestDiff_specification(t *testing.T) {
 				t.Errorf("standard error (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestBatch_everyMistakeNamesItsFile(t *testing.T) {
+	b := batch{docs: []plugin.Doc{{Source: "a.yaml"}, {Source: "b.yaml"}}}
+	for _, tt := range []struct{ err, want string }{
+		{"b.yaml: line 3: one\nline 6: two", "b.yaml: line 3: one\nb.yaml: line 6: two"},
+		{"disk on fire\nand more", "disk on fire\nand more"},
+	} {
+		r := b.sourced(drift.Result{Target: "b", Err: exitWith(exitInvalid, errors.New(tt.err))})
+		if r.Err.Error() != tt.want || codeOf(r.Err) != exitInvalid {
+			t.Errorf("%q becomes %q with code %d, want %q", tt.err, r.Err, codeOf(r.Err), tt.want)
+		}
+	}
+	if r := b.sourced(drift.Result{}); r.Err != nil {
+		t.Error(r.Err)
 	}
 }

@@ -51,10 +51,23 @@ func (a *app) documents(ctx context.Context, names []string) ([]document, error)
 			}
 		}
 		if d.noKind {
-			d.err = fmt.Errorf("%w: use %s", d.err, strings.Join(kinds.Names(), ", "))
+			d.err = fmt.Errorf("%w%s", d.err, kindHint(kinds.Names()))
 		}
 	}
 	return docs, nil
+}
+
+// kindHint says which kinds there are to a document that names none.
+func kindHint(names []string) string {
+	others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == instanceKind })
+	text := ""
+	if len(others) > 0 {
+		text = " (" + strings.Join(others, ", ") + ")"
+	}
+	if len(others) < len(names) {
+		text += "; an appliance's description has no kind and starts with version: 1 (a number)"
+	}
+	return text
 }
 
 // open reads one argument of -f.

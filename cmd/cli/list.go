@@ -59,7 +59,11 @@ func (a *app) handlersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "handlers",
 		Short: "List the handlers in this binary: the values of spec.type",
-		Args:  cobra.NoArgs,
+		Long: `List the handlers in this binary, which are the values of spec.type in a
+NodeConfig, with their parameters; those in brackets may be left out.`,
+		Example: "  keel handlers\n" +
+			"  keel handlers -o json",
+		Args: cobra.NoArgs,
 	}
 	form := outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
@@ -135,7 +139,11 @@ func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain HANDLER",
 		Short: "Explain the parameters of a handler",
-		Args:  cobra.ExactArgs(1),
+		Long: `Explain the parameters of a handler: what may stand below spec.params in a
+NodeConfig whose spec.type is the handler's name.`,
+		Example: "  keel explain file\n" +
+			"  keel explain file -o json",
+		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -39,17 +40,20 @@ func (a *app) env(log *slog.Logger) plugin.Env {
 	}
 }
 
-// reach completes env for the machine at root. With look nothing but queries is
+// reach completes env for the machine at root, which flag named. With look nothing but queries is
 // run there.
-func (a *app) reach(env plugin.Env, root, execMode string, look bool) (plugin.Env, error) {
+func (a *app) reach(env plugin.Env, flag, root, execMode string, look bool) (plugin.Env, error) {
 	if root == "" {
-		return env, usagef("--root is empty: name the folder of the machine, or /")
+		return env, usagef("--%s is empty: name the folder of the machine, or /", flag)
 	}
 	path, err := filepath.Abs(root)
 	if err != nil {
 		return env, fmt.Errorf("root %s: %w", root, err)
 	}
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return env, exitWith(exitUnreadable, fmt.Errorf("root %w: name the machine's root with --%s; / is this machine", pathError(path, err), flag))
+	}
 	if err != nil {
 		return env, exitWith(exitUnreadable, fmt.Errorf("root %w", pathError(path, err)))
 	}

@@ -86,7 +86,7 @@ func commandsPage(root *cobra.Command) string {
 	for _, cmd := range pages(root) {
 		fmt.Fprintf(&b, "| [%s](%s) | %s |\n", cmd.CommandPath(), pageName(cmd), cmd.Short)
 	}
-	b.WriteString("\n`keel completion SHELL` prints a completion script for bash, zsh, fish or powershell; `keel COMMAND --help` prints what these pages hold.\n")
+	b.WriteString("\n`keel completion SHELL` prints a completion script for bash, zsh, fish or powershell; `keel COMMAND --help` prints text, examples and flags; which environment variable and key of the settings file sets a flag is on the command's page, and follows the rule in [settings](settings.md).\n")
 	return b.String()
 }
 

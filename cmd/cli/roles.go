@@ -65,7 +65,7 @@ func child(parent *cobra.Command, word string) *cobra.Command {
 // is chosen before flags are parsed, because flags are the chosen one's.
 func (a *app) roleCommand(name string, candidates []candidate) *cobra.Command {
 	chosen, err := a.choose(candidates)
-	cmd := &cobra.Command{Use: name, Short: sentence(chosen.role.Summary), DisableFlagsInUseLine: true}
+	cmd := &cobra.Command{Use: name, Short: sentence(chosen.role.Summary), Long: chosen.role.Long, Example: chosen.role.Example, DisableFlagsInUseLine: true}
 	logging := &logSettings{Format: "text", Level: "info"}
 	var settings any
 	if chosen.role.Settings != nil {
@@ -80,7 +80,7 @@ func (a *app) roleCommand(name string, candidates []candidate) *cobra.Command {
 		if m, ok := settings.(plugin.OnMachine); ok {
 			root, execMode := m.Machine()
 			var err error
-			if env, err = a.reach(env, root, execMode, false); err != nil {
+			if env, err = a.reach(env, rootFlag(settings, root), root, execMode, false); err != nil {
 				return err
 			}
 		}
@@ -92,6 +92,16 @@ func (a *app) roleCommand(name string, candidates []candidate) *cobra.Command {
 		cmd.Flags().String("backend", candidates[0].backend, "kind of machine ("+strings.Join(backendNames(candidates), ", ")+")")
 	}
 	return cmd
+}
+
+// rootFlag is the flag of the settings that holds the machine's root.
+func rootFlag(settings any, root string) string {
+	for _, s := range settingsOf("", settings) {
+		if value, ok := s.value.Interface().(string); ok && value == root && strings.HasSuffix(s.name, "root") {
+			return s.name
+		}
+	}
+	return "root"
 }
 
 // sentence gives a summary the capital of the other commands'.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
@@ -37,6 +38,9 @@ func (h *Held) Unwrap() error { return h.Cause }
 // and Put never.
 func (t *Tree) Lock(ctx context.Context, who string) (unlock func(), err error) {
 	unlock, err = t.lock(ctx, who)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("root %s: lock %s/lock: %w: run keel as root, or as the owner of the root", t.root.Name(), private, err)
+	}
 	return unlock, failed("lock", private+"/lock", err)
 }
 

@@ -73,7 +73,7 @@ func TestPut_asAUser(t *testing.T) {
 			"root's folder":               {put("/etc/f", "new", Attr{}), "permission denied"},
 			"own link to root's file":     {put("/data/l", "new", Attr{Last: Follow}), "permission denied"},
 			"another user's link":         {put("/home/bob/e/f", "new", Attr{}), "refused"},
-			"lock":                        {result(false, second2(tree.Lock(t.Context(), "test"))), "lock /run/keel/lock: make folder /run: permission denied"},
+			"lock":                        {result(false, second2(tree.Lock(t.Context(), "test"))), "root " + s.root() + ": lock /run/keel/lock: make folder /run: permission denied: run keel as root, or as the owner of the root"},
 			"root's file, equal":          {put("/etc/f", "root/etc/f", Attr{}), "same"},
 			"another user's link, to his": {put("/home/bob/l/f", "root/home/bob/f", Attr{}), "same"},
 		} {

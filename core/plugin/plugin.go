@@ -45,6 +45,8 @@ type Kind struct {
 type Role struct {
 	Name    string
 	Summary string // one line of help, lower case, no full stop
+	Long    string // the help's text, of lines of 80; empty: Summary
+	Example string // command lines, each after two spaces
 	// Settings returns a pointer to a struct whose values are the defaults. Its
 	// exported fields of type string, bool, int, time.Duration and []string with
 	// tags make flags, environment variables and file keys:

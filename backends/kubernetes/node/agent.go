@@ -46,6 +46,14 @@ func Role() plugin.Role {
 	return plugin.Role{
 		Name:    "node-agent",
 		Summary: "keep a machine as NodeConfigs say",
+		Long: `Keep a machine as the NodeConfigs in the files of a folder say, and go on doing so.
+
+New and edited NodeConfigs are visited at once, all of them on their interval, and
+failed ones again after a growing pause. SIGTERM and Ctrl-C let the step that runs
+come to its end. With --once every NodeConfig is visited once, a line each is
+printed, and the exit code tells how it went.`,
+		Example: "  keel node-agent --config-dir /etc/keel/nodeconfigs --host-root /\n" +
+			"  keel node-agent --config-dir nodeconfigs --state-dir state --host-root root --once --dry-run",
 		Settings: func() any {
 			return &settings{
 				Source: "dir", ConfigDir: "/etc/keel/nodeconfigs", StateDir: "/var/lib/keel/node-agent",

@@ -176,3 +176,15 @@ func TestAgent_signalLetsAStepFinish(t *testing.T) {
 	}
 	w.restarts(t, "daemon-reload", "restart a.service")
 }
+
+func TestAgent_dryRunLogsTheSteps(t *testing.T) {
+	w := newAgentWorld(t)
+	w.settings.DryRun = true
+	w.write(t, "a.yaml", doc("a", "one"))
+	w.pass(t)
+	for _, want := range []string{`msg="visit would change the machine" target=a `, `msg="visit would take a step" target=a `, `step="ensure path:/etc/a (value)"`} {
+		if !strings.Contains(w.log.String(), want) {
+			t.Errorf("the log does not hold %s:\n%s", want, w.log.String())
+		}
+	}
+}

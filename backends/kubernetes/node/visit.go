@@ -95,6 +95,9 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 		log.Error("visit failed", "err", said, "restart-pending", e.pending)
 	case a.settings.DryRun && acts(steps(res)):
 		log.Info("visit would change the machine")
+		for _, step := range steps(res) {
+			log.Info("visit would take a step", "step", step.Text)
+		}
 	case res.Changed:
 		log.Info("visit changed the machine")
 	case res.Err == nil && e.said != "":
