@@ -70,6 +70,7 @@ func (a *app) apply(ctx context.Context, s *applySettings) error {
 		return err
 	}
 	defer v.close()
+	ctx = host.WithSweeper(ctx, new(host.Sweeper))
 	for _, d := range docs {
 		if d.err != nil {
 			v.add(drift.Result{Target: d.doc.Source, Err: exitWith(d.code, d.err)})

@@ -54,10 +54,11 @@ func (t *Tree) check(ctx context.Context, fd int, name string, f func(ctx contex
 		return err
 	}
 	defer p.close()
-	if err := t.sweep(p.dir, true); err != nil {
+	s := t.sweeperOf(ctx)
+	if err := s.sweep(p.dir, true); err != nil {
 		return err
 	}
-	tmp, err := t.tempDir(p.dir)
+	tmp, err := t.tempDir(s, p.dir)
 	if err != nil {
 		return err
 	}

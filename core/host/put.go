@@ -37,7 +37,7 @@ import (
 // but neither folders nor anything below /dev.
 //
 // The first Put in a folder takes away the temporary files that killed ones left
-// there. On error the old file is whole, there are no leftovers, and changed still
+// there: the first of this Tree, or of the run that WithSweeper marks. On error the old file is whole, there are no leftovers, and changed still
 // tells the truth. A cancelled ctx is heeded until the rename.
 func (t *Tree) Put(ctx context.Context, path string, r io.Reader, a Attr) (changed bool, err error) {
 	changed, err = t.put(ctx, path, r, a)
@@ -53,7 +53,7 @@ func (t *Tree) put(ctx context.Context, path string, r io.Reader, a Attr) (bool,
 	}
 	made := false
 	w, err := t.prepare(path, a, func(f folder, name string) error {
-		err := t.makeDir(f, name, a.Parents)
+		err := t.makeDir(t.sweeperOf(ctx), f, name, a.Parents)
 		made = made || err == nil
 		return err
 	})
@@ -120,7 +120,7 @@ func (w *write) run(ctx context.Context, t *Tree, r io.Reader) (changed bool, er
 		return false, err
 	}
 	defer done()
-	tmp, err := t.tempFile(home)
+	tmp, err := t.tempFile(t.sweeperOf(ctx), home)
 	if err != nil {
 		return false, err
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -74,10 +73,10 @@ func isTemp(name string) bool {
 	return ok && ok2 && len(hex) == tempDigits && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// newTemp makes something under a temporary name in a folder that was swept. A
+// newTemp makes something under a temporary name in a folder that s has swept. A
 // name that is taken, or that a sweep takes away at once, makes it try another.
-func (t *Tree) newTemp(f folder, flag int, create func(name string) (fd int, err error)) (*temp, error) {
-	if err := t.sweep(f, false); err != nil {
+func (t *Tree) newTemp(s *Sweeper, f folder, flag int, create func(name string) (fd int, err error)) (*temp, error) {
+	if err := s.sweep(f, false); err != nil {
 		return nil, err
 	}
 	for range 100 {
@@ -121,15 +120,15 @@ func lockFD(fd int) error {
 }
 
 // tempFile makes an empty file that only its owner may read.
-func (t *Tree) tempFile(f folder) (*temp, error) {
-	return t.newTemp(f, 0, func(name string) (int, error) {
+func (t *Tree) tempFile(s *Sweeper, f folder) (*temp, error) {
+	return t.newTemp(s, f, 0, func(name string) (int, error) {
 		return openat(f.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	})
 }
 
 // tempDir makes an empty folder that only its owner may enter.
-func (t *Tree) tempDir(f folder) (*temp, error) {
-	return t.newTemp(f, unix.AT_REMOVEDIR, func(name string) (int, error) {
+func (t *Tree) tempDir(s *Sweeper, f folder) (*temp, error) {
+	return t.newTemp(s, f, unix.AT_REMOVEDIR, func(name string) (int, error) {
 		if err := unix.Mkdirat(f.fd, name, 0o700); err != nil {
 			return -1, err
 		}
@@ -142,80 +141,8 @@ func (t *Tree) tempDir(f folder) (*temp, error) {
 }
 
 // tempLink makes a link.
-func (t *Tree) tempLink(f folder, text string) (*temp, error) {
-	return t.newTemp(f, 0, func(name string) (int, error) {
+func (t *Tree) tempLink(s *Sweeper, f folder, text string) (*temp, error) {
+	return t.newTemp(s, f, 0, func(name string) (int, error) {
 		return -1, unix.Symlinkat(text, f.fd, name)
 	})
-}
-
-// sweep takes away what earlier calls left in a folder when they were killed,
-// once for each folder. With deep it also empties folders left there. What a
-// living call still holds stays, and so does what cannot be judged.
-func (t *Tree) sweep(f folder, deep bool) error {
-	t.mu.Lock()
-	done := t.swept[f.id]
-	t.mu.Unlock()
-	if done {
-		return nil
-	}
-	fd, err := f.reopen()
-	if err != nil {
-		return err
-	}
-	names, err := namesIn(fd)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if isTemp(name) {
-			f.drop(name, deep)
-		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.swept[f.id] = true
-	return nil
-}
-
-// drop removes one leftover. It is tried again in the next call's sweep.
-func (f folder) drop(name string, deep bool) {
-	info, err := lstatat(f.fd, name)
-	if err != nil {
-		return
-	}
-	flags, unlink := unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0
-	switch info.mode.Type() {
-	case linkType: // lives for two calls only, and nothing is lost with it
-		_ = unix.Unlinkat(f.fd, name, 0)
-		return
-	case fs.ModeDir:
-		flags, unlink = flags|unix.O_DIRECTORY, unix.AT_REMOVEDIR
-	case 0:
-	default:
-		return
-	}
-	fd, err := openat(f.fd, name, flags, 0)
-	if err != nil {
-		return
-	}
-	defer closeFD(fd)
-	if lockFD(fd) != nil {
-		return
-	}
-	if deep && info.IsDir() {
-		empty(fd)
-	}
-	_ = unix.Unlinkat(f.fd, name, unlink)
-}
-
-// empty removes the files in an open folder.
-func empty(dir int) {
-	fd, err := openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return
-	}
-	names, _ := namesIn(fd) // a folder that cannot be listed cannot be removed either
-	for _, name := range names {
-		_ = unix.Unlinkat(dir, name, 0)
-	}
 }

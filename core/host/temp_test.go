@@ -45,6 +45,29 @@ func TestPut_leftovers(t *testing.T) {
 	}
 }
 
+// Two Trees of one run look once, and the next run looks anew.
+func TestPut_leftoversInARun(t *testing.T) {
+	root := t.TempDir()
+	left := filepath.Join(root, "d", ".keel-0123456789abcdef.tmp")
+	create(t, left, "", 0o600)
+	var s Sweeper
+	put := func(path, content string, stays bool) {
+		t.Helper()
+		if _, err := openTree(t, root).Put(WithSweeper(t.Context(), &s), path, strings.NewReader(content), Attr{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(left); (err == nil) != stays {
+			t.Errorf("after putting %s: %v, want it to stay: %t", path, err, stays)
+		}
+	}
+	put("/f", "1", true) // another folder
+	put("/d/f", "1", false)
+	create(t, left, "", 0o600)
+	put("/d/f", "2", true)
+	s.Forget()
+	put("/d/f", "3", false)
+}
+
 func TestPut_livingWriterKeepsItsFile(t *testing.T) {
 	root := t.TempDir()
 	first, second := openTree(t, root), openTree(t, root)

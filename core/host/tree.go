@@ -27,8 +27,8 @@ type Tree struct {
 	random   io.Reader     // of temporary names
 	patience time.Duration // until waiting for the lock is said
 
-	mu    sync.Mutex
-	swept map[fileID]bool // folders without leftovers
+	mu      sync.Mutex // of random
+	sweeper Sweeper
 }
 
 // OpenTree opens the machine at root for writing.
@@ -41,7 +41,6 @@ func OpenTree(root string) (*Tree, error) {
 		View:     *v,
 		random:   rand.Reader,
 		patience: 2 * time.Second,
-		swept:    map[fileID]bool{},
 	}, nil
 }
 
@@ -102,7 +101,7 @@ func (t *Tree) mkdir(path string, mode fs.FileMode) (made bool, err error) {
 		return false, err
 	}
 	p, err := t.walk(path+"/", walkOptions{mkdir: func(f folder, name, _ string) error {
-		err := t.makeDir(f, name, mode)
+		err := t.makeDir(&t.sweeper, f, name, mode)
 		made = made || err == nil
 		return err
 	}})
@@ -114,7 +113,7 @@ func (t *Tree) mkdir(path string, mode fs.FileMode) (made bool, err error) {
 }
 
 // makeDir makes one folder. It has its owner and mode before it has its name.
-func (t *Tree) makeDir(f folder, name string, mode fs.FileMode) error {
+func (t *Tree) makeDir(s *Sweeper, f folder, name string, mode fs.FileMode) error {
 	if err := f.mayHold(); err != nil {
 		return err
 	}
@@ -123,7 +122,7 @@ func (t *Tree) makeDir(f folder, name string, mode fs.FileMode) error {
 		return err
 	}
 	defer closeFD(dir)
-	tmp, err := t.tempDir(f)
+	tmp, err := t.tempDir(s, f)
 	if err != nil {
 		return err
 	}
@@ -185,7 +184,7 @@ func (t *Tree) symlink(text, path string) (bool, error) {
 		return false, err
 	}
 	defer closeFD(dir)
-	tmp, err := t.tempLink(p.dir, text)
+	tmp, err := t.tempLink(&t.sweeper, p.dir, text)
 	if err != nil {
 		return false, err
 	}

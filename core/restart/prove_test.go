@@ -3,6 +3,7 @@ package restart_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -221,6 +222,12 @@ func TestProve(t *testing.T) {
 			rec:     record(restart.Ensuring, "a.service", "b.service"),
 			script:  []host.Exchange{fails(show("a.service", ""), exit(1, outsideIsNotSystemd))},
 			wantErr: []string{"Failed to connect to bus: Host is down", "use exec mode nsenter"},
+		},
+		{
+			name:    "no systemctl",
+			rec:     record(restart.Ensuring, "a.service", "b.service"),
+			script:  []host.Exchange{fails(show("a.service", ""), fmt.Errorf("run systemctl: chroot: %w", fs.ErrNotExist))},
+			wantErr: []string{"restart a.service: the machine's root has no systemctl: ", "install systemd there, or declare no units to restart", "use exec mode nsenter"},
 		},
 		{
 			name:    "from outside the PID namespace",

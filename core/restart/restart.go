@@ -57,8 +57,8 @@ func Changed(ctx context.Context, run host.Runner, j Journal) error {
 // differs and the unit is active (a oneshot: succeeded): proven; the id differs
 // and it failed: the new id is saved, it is named in the error, and the next
 // Prove restarts it, with the caller's back-off. At most 90 s a unit. After the
-// last proof: Clear. An answer without InvocationID, or "ignored in a chroot",
-// is an error.
+// last proof: Clear. An answer without InvocationID, "ignored in a chroot", or a
+// machine without systemctl is an error.
 //
 // An error about one unit does not keep the others from being restarted; a
 // failed reload does. Without a record Prove does nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/tlspu/keel/core/host"
@@ -12,8 +13,14 @@ import (
 // properties are what state needs, as systemctl's -p takes them.
 const properties = "ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID"
 
+// reaching is how commands reach a machine that runs.
+const reaching = "use exec mode nsenter from a pod (hostPID, privileged), direct on the machine itself"
+
 // otherMode says what works where systemctl does nothing, or finds no systemd.
-const otherMode = "commands do not reach the machine's own systemd: use exec mode nsenter from a pod (hostPID, privileged), direct on the machine itself; a root that does not run has nothing to restart, and the mark stays until keel runs on it"
+const otherMode = "commands do not reach the machine's own systemd: " + reaching + "; a root that does not run has nothing to restart, and the mark stays until keel runs on it"
+
+// noSystemctl says what to do about a root that cannot restart anything.
+const noSystemctl = "the machine's root has no systemctl: install systemd there, or declare no units to restart; where systemd runs outside of this root, " + reaching
 
 // state is what systemd says of a unit.
 type state struct {
@@ -70,8 +77,12 @@ func look(ctx context.Context, run host.Runner, name string) (state, error) {
 	}, nil
 }
 
-// explain adds what to do to an error of a systemctl that finds no systemd.
+// explain says what to do about a systemctl that is not there, or that finds no
+// systemd.
 func explain(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &stop{errors.New(noSystemctl)}
+	}
 	exit := new(host.ExitError)
 	if !errors.As(err, &exit) {
 		return err

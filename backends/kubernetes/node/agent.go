@@ -81,6 +81,7 @@ type agent struct {
 	settings settings
 	env      plugin.Env
 	machine  *machine
+	sweeper  host.Sweeper // of one pass
 	folder   *folder
 	statuses *statuses // nil in a dry run
 
@@ -178,7 +179,7 @@ func (a *agent) lock(ctx context.Context) (func(), error) {
 // finished first.
 func (a *agent) keep(ctx context.Context) error {
 	a.env.Log.Info("agent started", "config-dir", a.settings.ConfigDir, "root", a.env.Root, "dry-run", a.settings.DryRun)
-	err := a.loop(ctx).Run(a.noted(ctx))
+	err := a.loop(ctx).Run(a.marked(ctx))
 	if ctx.Err() != nil {
 		a.env.Log.Info("agent ended")
 		return nil
@@ -186,10 +187,10 @@ func (a *agent) keep(ctx context.Context) error {
 	return err
 }
 
-// noted is ctx with the log for what is worth knowing and no error: attributes a
-// file lost, whom the lock waits for.
-func (a *agent) noted(ctx context.Context) context.Context {
-	return host.WithNotes(ctx, func(note string) {
+// marked is ctx with the log for what is worth knowing and no error: attributes a
+// file lost, whom the lock waits for. In one pass a folder is swept once.
+func (a *agent) marked(ctx context.Context) context.Context {
+	return host.WithNotes(host.WithSweeper(ctx, &a.sweeper), func(note string) {
 		a.env.Log.Warn("noted", "target", a.visiting, "note", note)
 	})
 }
@@ -210,6 +211,7 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 		return nil, nil
 	}
 	a.machine.look.Forget() // a new pass looks anew, also at where links lead
+	a.sweeper.Forget()
 	a.contest()
 	a.adopt()
 	var due []drift.Target

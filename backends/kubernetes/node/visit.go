@@ -110,7 +110,7 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 
 // once makes one pass over everything and gives the exit code.
 func (a *agent) once(ctx context.Context) error {
-	a.loop(ctx).Pass(a.noted(ctx))
+	a.loop(ctx).Pass(a.marked(ctx))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
