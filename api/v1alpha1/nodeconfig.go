@@ -29,10 +29,12 @@ const (
 // every node.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=nc
+// +kubebuilder:resource:scope=Cluster,shortName=nc,categories=keel
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Interval",type=string,JSONPath=`.spec.interval`,priority=1
 // +kubebuilder:printcolumn:name="Suspend",type=boolean,JSONPath=`.spec.suspend`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.observedGeneration) || (has(self.status) && has(self.status.observedGeneration) && self.status.observedGeneration >= oldSelf.status.observedGeneration)",message="never goes back; leave it out of the patch",fieldPath=".status.observedGeneration"
 type NodeConfig struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
@@ -51,13 +53,17 @@ type NodeConfigSpec struct {
 	// Type names the handler that keeps this setting; `keel handlers` lists them.
 	// +required
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Type string `json:"type"`
 	// Params are the handler's parameters. Every value is a string.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=256
 	Params map[string]string `json:"params,omitempty"`
 	// Services are the systemd units restarted after a change.
 	// +optional
 	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=255
 	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9@._:\\][A-Za-z0-9@._:\\-]*$`
@@ -67,6 +73,8 @@ type NodeConfigSpec struct {
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="is too short, the least is 10s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// Suspend leaves the node alone, and the status says so.
 	// +optional
@@ -75,12 +83,15 @@ type NodeConfigSpec struct {
 
 // NodeConfigStatus is what the agents found and did.
 type NodeConfigStatus struct {
-	// ObservedGeneration is the newest generation an agent has seen.
+	// ObservedGeneration is the newest generation an agent has seen. It never goes
+	// back.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Nodes holds the result of each node by the node's name. An agent writes
 	// only the entry of its own node.
 	// +optional
+	// +kubebuilder:validation:MaxProperties=5000
 	Nodes map[string]NodeStatus `json:"nodes,omitempty"`
 }
 
@@ -113,14 +124,17 @@ type NodeStatus struct {
 	// Message says what was done or what is wrong, in at most 256 bytes.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:XValidation:rule="bytes(self).size() <= 256",message="is too long, at most 256 bytes"
 	Message string `json:"message"`
 	// ObservedGeneration is the generation this result is of; 0 for a NodeConfig
 	// that has none.
 	// +optional
+	// +kubebuilder:validation:Minimum=0
 	ObservedGeneration int64 `json:"observedGeneration"`
 	// TriggerDigest is the digest of the content this result is of. Another
 	// digest makes the NodeConfig due at once.
 	// +optional
+	// +kubebuilder:validation:MaxLength=128
 	TriggerDigest string `json:"triggerDigest"`
 }
 
