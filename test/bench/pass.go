@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/tlspu/keel/core/drift"
@@ -44,15 +45,29 @@ func newPass(ctx context.Context, dir string) (*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &contender{name: "the pass alone, in a process that has read the NodeConfigs", run: func(ctx context.Context) error {
+	return &contender{name: "the pass alone, in a process that has read the NodeConfigs", run: func(ctx context.Context) (time.Duration, error) {
+		before, err := busy()
+		if err != nil {
+			return 0, err
+		}
 		for _, t := range targets {
 			r := drift.Ensure(ctx, t.(drift.Planner), drift.Options{})
 			if r.Err != nil || r.Changed {
-				return fmt.Errorf("visit %s: changed %v: %w", r.Target, r.Changed, r.Err)
+				return 0, fmt.Errorf("visit %s: changed %v: %w", r.Target, r.Changed, r.Err)
 			}
 		}
-		return nil
+		after, err := busy()
+		return after - before, err
 	}}, nil
+}
+
+// busy is the processor time that this process has taken.
+func busy() (time.Duration, error) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, fmt.Errorf("read the processor time: %w", err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }
 
 // nodeConfig finds the kind of document in the set.

@@ -25,7 +25,7 @@ func peers(dir, root string) ([]*contender, error) {
 			}},
 	} {
 		if _, err := exec.LookPath(p.command); err != nil {
-			fmt.Printf("| (%s is not installed: apt-get install %s) | | |\n", p.command, p.name)
+			fmt.Printf("| (%s is not installed: apt-get install %s) | | | |\n", p.command, p.name)
 			continue
 		}
 		file := filepath.Join(dir, p.file)

@@ -63,6 +63,6 @@ func benchInit(ctx context.Context, keel string) error {
 	for _, c := range costs[:min(3, len(costs))] {
 		top = append(top, fmt.Sprintf("%s %.2f", c.pkg, c.ms))
 	}
-	fmt.Printf("| initialisation of %d packages, dearest %s | %.1f ms | ≤ 25 ms |\n", len(costs), strings.Join(top, ", "), sum)
+	fmt.Printf("| initialisation of %d packages, dearest %s | %.1f ms | | ≤ 25 ms |\n", len(costs), strings.Join(top, ", "), sum)
 	return nil
 }
