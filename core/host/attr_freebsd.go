@@ -99,6 +99,9 @@ func mountPoint(p *place) (bool, error) {
 	return p.info.id.dev != p.dir.id.dev, nil
 }
 
+// mountOf is 0: every mount has a device number of its own.
+func mountOf(int) uint64 { return 0 }
+
 // The flags of chflags(2) that keep a file as it is.
 const (
 	ufImmutable, ufAppend, ufNoUnlink = 0x2, 0x4, 0x10

@@ -131,6 +131,15 @@ func mountPoint(p *place) (bool, error) {
 	return p.info.IsDir() && p.info.id.dev != p.dir.id.dev, nil
 }
 
+// mountOf tells mounts of one file system apart. Linux before 5.8 does not.
+func mountOf(fd int) uint64 {
+	var st unix.Statx_t
+	if err := again(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) }); err != nil {
+		return 0
+	}
+	return st.Mnt_id
+}
+
 const statxFlags = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
 
 // frozen says which flag keeps name in the folder dir from being changed, and

@@ -301,3 +301,25 @@ func TestTree_kernelFiles(t *testing.T) {
 		t.Errorf("Mkdir = %v", err)
 	}
 }
+
+func TestView_replacedByAMount(t *testing.T) {
+	if !inMounts(t) {
+		return
+	}
+	root := t.TempDir()
+	v, err := OpenView(root)
+	must(t, err)
+	t.Cleanup(func() { must(t, v.Close()) })
+	if got, err := v.Replaced(); got || err != nil {
+		t.Errorf("before: Replaced = %v, %v", got, err)
+	}
+	bind(t, root, root, 0) // the same folder, and yet not what is mounted below it
+	if got, err := v.Replaced(); !got || err != nil {
+		t.Errorf("bound to itself: Replaced = %v, %v", got, err)
+	}
+	must(t, unix.Mount("none", root, "tmpfs", 0, ""))
+	if got, err := v.Replaced(); !got || err != nil {
+		t.Errorf("tmpfs over it: Replaced = %v, %v", got, err)
+	}
+	must(t, unix.Unmount(root, 0))
+}

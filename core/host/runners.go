@@ -17,12 +17,11 @@ const (
 	Nsenter = "nsenter"
 )
 
-// Runners decides once, for agents and command line alike, how commands reach a
-// root. Mode is auto, direct, chroot or nsenter; auto is direct for "/", nsenter
+// Runners decides, for agents and command line alike, how commands reach a root,
+// anew whenever the function it returns is asked: roots come and go. Mode is auto, direct, chroot or nsenter; auto is direct for "/", nsenter
 // when PID 1 is visible and its root is the host root, else chroot. Direct and
 // nsenter are refused for a root that is not the one they reach: a command for
-// one machine must not run on another. The function it returns decides in the
-// same mode for other roots.
+// one machine must not run on another.
 //
 // An unknown mode is an error at once. A way that is not open here, such as
 // chroot without uid 0, is an error of each command and not of Runners: who
@@ -50,22 +49,18 @@ func (w reach) runners(root, mode string) (func(root string) Runner, error) {
 	if root == "" {
 		return nil, fmt.Errorf("exec mode %s: the root is empty: name the folder of the machine, or /", mode)
 	}
-	first, err := filepath.Abs(root)
-	if err != nil {
+	if _, err := filepath.Abs(root); err != nil {
 		return nil, fmt.Errorf("exec mode %s: root %s: %w", mode, root, err)
 	}
-	decided := w.runner(first, mode)
 	return func(root string) Runner {
-		other, err := filepath.Abs(root)
-		switch {
-		case root == "":
+		if root == "" {
 			return unreachable{fmt.Errorf("the root is empty")}
-		case err != nil:
-			return unreachable{fmt.Errorf("root %s: %w", root, err)}
-		case other == first:
-			return decided
 		}
-		return w.runner(other, mode)
+		path, err := filepath.Abs(root)
+		if err != nil {
+			return unreachable{fmt.Errorf("root %s: %w", root, err)}
+		}
+		return w.runner(path, mode)
 	}, nil
 }
 

@@ -261,6 +261,31 @@ func TestView_asks(t *testing.T) {
 	}
 }
 
+func TestView_replaced(t *testing.T) {
+	dir := t.TempDir()
+	root, link := filepath.Join(dir, "root"), filepath.Join(dir, "link")
+	must(t, errors.Join(os.Mkdir(root, 0o755), os.Symlink("root", link)))
+	v, err := OpenView(link)
+	must(t, err)
+	t.Cleanup(func() { must(t, v.Close()) })
+	check := func(what string, want bool) {
+		t.Helper()
+		if got, err := v.Replaced(); got != want || err != nil {
+			t.Errorf("%s: Replaced = %v, %v, want %v", what, got, err, want)
+		}
+	}
+	must(t, os.Mkdir(filepath.Join(root, "etc"), 0o755))
+	check("a change inside", false)
+	must(t, os.Rename(root, root+".old"))
+	if got, err := v.Replaced(); got || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing there: Replaced = %v, %v", got, err)
+	}
+	must(t, os.Mkdir(root, 0o755))
+	check("another folder", true)
+	must(t, errors.Join(os.Remove(link), os.Symlink("root.old", link)))
+	check("the first one again", false)
+}
+
 func TestView_readLimit(t *testing.T) {
 	s := newSite(t)
 	create(t, filepath.Join(s.root(), "ten"), "0123456789", 0o644)

@@ -47,9 +47,10 @@ import (
 type View struct {
 	root  *os.File
 	id    fileID
-	owner int // of the root
-	group int // of the root
-	uid   int // Keel's
+	mount uint64 // that the root is on; 0 where the system does not tell
+	owner int    // of the root
+	group int    // of the root
+	uid   int    // Keel's
 }
 
 // OpenView opens the machine at root. Links in root itself are followed.
@@ -63,11 +64,23 @@ func OpenView(root string) (*View, error) {
 		closeFD(fd)
 		return nil, fmt.Errorf("open root %s: %w", root, err)
 	}
-	return &View{root: os.NewFile(uintptr(fd), root), id: info.id, owner: info.UID, group: info.GID, uid: os.Geteuid()}, nil
+	return &View{root: os.NewFile(uintptr(fd), root), id: info.id, mount: mountOf(fd), owner: info.UID, group: info.GID, uid: os.Geteuid()}, nil
 }
 
 // Close lets go of the root. No other call may come after it.
 func (v *View) Close() error { return v.root.Close() }
+
+// Replaced reports whether the root's path leads to another folder than the one
+// that is open: that one was moved, or something was mounted over it. That there
+// is no folder to be opened is an error.
+func (v *View) Replaced() (bool, error) {
+	now, err := OpenView(v.root.Name())
+	if err != nil {
+		return false, err
+	}
+	replaced := now.id != v.id || now.mount != v.mount
+	return replaced, now.Close()
+}
 
 // top is the root as a folder to walk from.
 func (v *View) top() folder {

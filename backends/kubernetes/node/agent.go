@@ -85,12 +85,13 @@ type agent struct {
 	folder   *folder
 	statuses *statuses // nil in a dry run
 
-	entries  map[string]*entry // by target ID
-	looked   bool              // the folder was read once
-	blind    error             // why the folder could not be read last time
-	unswept  bool              // statuses of what is gone may be there
-	visiting string            // target ID, for notes
-	tally    tally
+	entries   map[string]*entry // by target ID
+	looked    bool              // the folder was read once
+	blind     error             // why the folder could not be read last time
+	unreached error             // why the machine's root could not be opened
+	unswept   bool              // statuses of what is gone may be there
+	visiting  string            // target ID, for notes
+	tally     tally
 }
 
 // newAgent opens everything the agent needs, and touches nothing in a dry run.
@@ -206,14 +207,17 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 		a.unswept = false
 		a.statuses.sweep(a.named())
 	}
+	a.arrive()
 	now := a.env.Now()
 	if !changed && !a.anyDue(now) {
 		return nil, nil
 	}
 	a.machine.look.Forget() // a new pass looks anew, also at where links lead
 	a.sweeper.Forget()
-	a.contest()
-	a.adopt()
+	if a.unreached == nil {
+		a.contest()
+		a.adopt()
+	}
 	var due []drift.Target
 	for _, id := range a.order() {
 		if e := a.entries[id]; e.due(now, a.settings.DefaultInterval) {

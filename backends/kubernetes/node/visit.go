@@ -18,6 +18,9 @@ import (
 func (a *agent) target(id string, e *entry) drift.Target {
 	e.target = &lazy{id: id, now: a.env.Now, make: func() drift.Planner {
 		a.visiting = id
+		if a.unreached != nil {
+			return unreached(id, a.unreached)
+		}
 		if e.config == nil {
 			name := strings.TrimPrefix(id, leftoverID)
 			return leftover{a.machine.restarts(name, name+suffix)}
@@ -59,6 +62,9 @@ func (a *agent) done(ctx context.Context, res drift.Result) {
 // owed reports whether a restart is pending after a visit: as the visit saw it,
 // and where it saw nothing, as the journal says. A broken one may stand for some.
 func (a *agent) owed(ctx context.Context, res drift.Result) bool {
+	if a.unreached != nil {
+		return a.entries[res.Target].pending // as was known last
+	}
 	if f, ok := res.Last().At(drift.Path{restartLeaf}); ok {
 		return f.Verdict != drift.Same
 	}
