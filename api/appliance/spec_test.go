@@ -31,6 +31,7 @@ func TestParse_refuses(t *testing.T) {
 		{"key twice in a section that is not judged", "users: {a: {}, a: {}}\n", "not valid YAML: line 1: the key a is already given on line 1"},
 		{"a mapping as key", "{a: b}: c\n", "not valid YAML: line 1: a key must be a word"},
 		{"unknown tag", "version: 1\napp: {email: !vault abc}\n", "not valid YAML: line 2: unknown tag !vault"},
+		{"second document behind an empty one", "version: 1\n---\n---\nversion: 1\n", "not valid YAML: line 3: a second document"},
 		{"second document", "version: 1\n---\nversion: 1\n", "not valid YAML: line 2: a second document"},
 		{"unknown anchor", "version: *one\n", "not valid YAML: unknown anchor 'one' referenced"},
 		{"not the number it claims to be", "version: !!int hunter2\n", "not valid YAML: line 1: not a number"},
@@ -55,6 +56,7 @@ func TestSpec_Validate(t *testing.T) {
 		want       []string
 	}{
 		{"version alone", "version: 1\n", nil},
+		{"a second document that holds nothing", "version: 1\n---\n", nil},
 		{"empty sections", "version: 1\ninstance:\nnetwork: {}\ntls: ~\n", nil},
 		{"null declares nothing", "version: 1\ninstance: {hostname: ~, fqdn: }\nnetwork: {nameservers: }\n", nil},
 		{"every section", "version: 1\n" + strings.Join(Sections(), ":\n") + ":\n", nil},

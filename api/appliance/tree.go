@@ -81,6 +81,7 @@ func (n node) plain() any {
 // read parses data into the mapping at its top.
 func read(data []byte) (node, error) {
 	nodes, err := document.Nodes(data)
+	nodes = document.Filled(nodes)
 	switch {
 	case err != nil:
 		return node{}, err

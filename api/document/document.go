@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -32,6 +33,11 @@ func Nodes(text []byte) ([]*yaml.Node, error) {
 		}
 		nodes = append(nodes, &top)
 	}
+}
+
+// Filled returns the documents of Nodes that hold something.
+func Filled(nodes []*yaml.Node) []*yaml.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), Empty)
 }
 
 // Empty reports that a document of Nodes holds nothing.

@@ -18,6 +18,8 @@ func TestNodes(t *testing.T) {
 		{"a stream with an empty one", "a: x\n---\n# nothing\n---\na: y\n", "x - y", ""},
 		{"a mark at the start", "\ufeffa: x\n", "x", ""},
 		{"JSON with escapes that YAML does not know", `{"a":"\ud83d\ude00\\\/\u00e9\n\""}`, "😀\\/é\n\"", ""},
+		{"characters in JSON that YAML does not take as they are", "{\"a\":\"\u007f\u0085\u009f\u2028\u2029\ufeff\ufffe\uffff\U0001ffff\"}", "\u007f\u0085\u009f\u2028\u2029\ufeff\ufffe\uffff\U0001ffff", ""},
+		{"JSON that is not UTF-8", "{\"a\":\"\u007f\xff\"}", "", "not valid YAML: invalid leading UTF-8 octet"},
 		{"a list in JSON", "[\"\\/\"]", "?", ""},
 		{"no JSON", `{a: "\/"}`, "", "not valid YAML: found unknown escape character"},
 		{"half a pair", `{"a":"\ud83d"}`, "", "not valid YAML: found invalid Unicode character escape code"},

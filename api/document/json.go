@@ -3,23 +3,30 @@ package document
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// plainJSON replaces, in a JSON text, the two escapes that a YAML parser
-// refuses: \/ and pairs of surrogates. Line ends stay where they are. Anything
-// else than JSON is returned as it is.
+// plainJSON replaces, in a JSON text, what a YAML parser refuses or reads as
+// something else: the escape \/, pairs of surrogates, and the characters of
+// strings that unfit names. Line ends stay where they are. Anything else than JSON
+// is returned as it is.
 func plainJSON(text []byte) []byte {
 	start := bytes.TrimLeft(text, " \t\r\n")
-	if len(start) == 0 || start[0] != '{' && start[0] != '[' || bytes.IndexByte(text, '\\') < 0 || !json.Valid(text) {
+	if len(start) == 0 || start[0] != '{' && start[0] != '[' || !bytes.ContainsFunc(text, special) || !json.Valid(text) {
 		return text
 	}
 	plain := make([]byte, 0, len(text))
 	for len(text) > 0 {
-		if text[0] != '\\' {
-			plain, text = append(plain, text[0]), text[1:]
+		r, size := utf8.DecodeRune(text)
+		if unfit(r) {
+			plain, text = fmt.Appendf(plain, `\u%04x`, r), text[size:]
+			continue
+		}
+		if r != '\\' {
+			plain, text = append(plain, text[:size]...), text[size:]
 			continue
 		}
 		if r := utf16.DecodeRune(escaped(text), escaped(text[min(6, len(text)):])); r != utf8.RuneError {
@@ -32,6 +39,19 @@ func plainJSON(text []byte) []byte {
 		plain, text = append(plain, text[1]), text[2:]
 	}
 	return plain
+}
+
+// special reports that a JSON text with r in it may have to be changed.
+func special(r rune) bool { return r == '\\' || unfit(r) }
+
+// unfit reports that a string in JSON may hold r, and one in YAML only as an
+// escape: YAML refuses it, or takes it for the end of a line.
+func unfit(r rune) bool {
+	switch r {
+	case '\u2028', '\u2029', '\ufeff', '\ufffe', '\uffff':
+		return true
+	}
+	return 0x7f <= r && r <= 0x9f
 }
 
 // escaped is the code of the \uXXXX that text begins with, or 0.

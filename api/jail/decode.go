@@ -21,6 +21,7 @@ type decoder struct {
 // single returns the one document in data.
 func single(data []byte) (*yaml.Node, error) {
 	nodes, err := document.Nodes(data)
+	nodes = document.Filled(nodes)
 	switch {
 	case err != nil:
 		return nil, &FieldError{Category: Syntax, Reason: err.Error()}

@@ -23,6 +23,8 @@ func (c CPU) Percent() (int64, error) {
 	}
 	cores, err := strconv.ParseFloat(string(c), 64)
 	switch {
+	case octal(string(c)):
+		return 0, fmt.Errorf("begins with 0, as an octal number does: write it without")
 	case err != nil || math.IsInf(cores, 0) || math.IsNaN(cores):
 		return 0, fmt.Errorf("is not a decimal number of cores, such as 2 or 0.5")
 	case cores < leastCores:
@@ -57,6 +59,8 @@ func (m Memory) Bytes() (int64, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	switch {
+	case octal(number):
+		return 0, fmt.Errorf("begins with 0, as an octal number does: write it without")
 	case err != nil || n > math.MaxInt64/unit:
 		return 0, fmt.Errorf("is larger than can be counted")
 	case n == 0:
@@ -66,3 +70,8 @@ func (m Memory) Bytes() (int64, error) {
 }
 
 func (Memory) number() {}
+
+// octal reports that a number begins with a 0 that only some readers skip.
+func octal(number string) bool {
+	return len(number) > 1 && number[0] == '0' && only(number[1:2], digits)
+}

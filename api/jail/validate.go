@@ -129,6 +129,10 @@ func checkAddress(text string) error {
 		return fmt.Errorf("must be an IPv4 address with its prefix length, such as 10.0.60.5/24")
 	case !p.Addr().Is4():
 		return fmt.Errorf("must be IPv4, such as 10.0.60.5/24")
+	case !unicast(p.Addr()):
+		return fmt.Errorf("is no address that a jail can have: take one of a private network, such as 10.0.60.5/24")
+	case !unicast(Gateway(p).Addr()):
+		return fmt.Errorf("has a prefix length that is too short: the gateway of %v would be %v, which no host can have", p.Masked(), Gateway(p).Addr())
 	case p.Addr() == p.Masked().Addr():
 		return fmt.Errorf("is the network's own address: take another one of %v", p.Masked())
 	case p.Addr() == broadcast(p):
@@ -137,6 +141,12 @@ func checkAddress(text string) error {
 		return fmt.Errorf("is the gateway, which the bridge itself has: take another one of %v", p.Masked())
 	}
 	return nil
+}
+
+// unicast reports that a host may have an IPv4 address for others to reach it.
+func unicast(a netip.Addr) bool {
+	first := a.As4()[0]
+	return first != 0 && first != 127 && first < 224
 }
 
 // broadcast is the last address of an IPv4 network.

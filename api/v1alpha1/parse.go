@@ -39,10 +39,8 @@ func ParseNodeConfigs(file []byte) ([]Document, error) {
 		return nil, err
 	}
 	var docs []Document
-	for _, n := range nodes {
-		if !document.Empty(n) {
-			docs = append(docs, ReadNodeConfig(n))
-		}
+	for _, n := range document.Filled(nodes) {
+		docs = append(docs, ReadNodeConfig(n))
 	}
 	return docs, nil
 }

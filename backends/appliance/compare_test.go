@@ -40,6 +40,15 @@ instance: {hostname: blog, fqdn: blog.example.org}
 network: {nameservers: ["2001:db8::53", 192.0.2.53]}
 `
 
+func TestCompare_nameserversCountOnce(t *testing.T) {
+	root := plain().write(t)
+	got := full(reportOf(t, "version: 1\nnetwork: {nameservers: ['2001:db8::53', 192.0.2.53, '2001:DB8:0::53']}\n", root), root)
+	want := "network.nameservers: same 2001:db8::53, 192.0.2.53, 2001:DB8:0::53/2001:db8::53, 192.0.2.53\n"
+	if !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestCompare_showsValuesAsTheyAreHeld(t *testing.T) {
 	root := tree{
 		"etc/hostname":    "BLOG\n",

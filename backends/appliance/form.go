@@ -1,6 +1,7 @@
 package appliance
 
 import (
+	"slices"
 	"strings"
 
 	apispec "github.com/tlspu/keel/api/appliance"
@@ -18,18 +19,29 @@ func domain(v any) any {
 	return each(v, func(s string) string { return strings.ToLower(strings.TrimRight(strings.TrimSpace(s), ".")) })
 }
 
-// addresses is a list of addresses in canonical form, in order. An empty list
-// is the same as none.
+// addresses is a list of addresses in canonical form, in order and each once, as
+// readers give them. An empty list is the same as none.
 func addresses(v any) any {
-	if list, ok := v.([]string); ok && len(list) == 0 {
-		return nil
-	}
-	return each(v, func(s string) string {
+	v = each(v, func(s string) string {
 		if a, err := apispec.ParseAddress(strings.TrimSpace(s)); err == nil {
 			return a.String()
 		}
 		return strings.TrimSpace(s)
 	})
+	list, ok := v.([]string)
+	switch {
+	case !ok:
+		return v
+	case len(list) == 0:
+		return nil
+	}
+	var once []string
+	for _, a := range list {
+		if !slices.Contains(once, a) {
+			once = append(once, a)
+		}
+	}
+	return once
 }
 
 // each brings a value, or each item of a list, to another text. What is no

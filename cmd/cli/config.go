@@ -98,6 +98,7 @@ func (a *app) readConfig(ctx context.Context, cmd *cobra.Command) (path string, 
 // nothing.
 func decodeConfig(data []byte) (file map[string]any, err error) {
 	nodes, err := yamldoc.Nodes(data)
+	nodes = yamldoc.Filled(nodes)
 	switch {
 	case err != nil:
 		return nil, err
