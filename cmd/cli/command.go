@@ -48,6 +48,8 @@ func (a *app) command() *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(a.args...)
+	describeCompletion(root)
+	root.SetUsageTemplate(usageTemplate)
 	finish(root)
 	return root
 }
@@ -79,29 +81,6 @@ func flagNames(cmd *cobra.Command) []string {
 	var list []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { list = append(list, f.Name) })
 	return list
-}
-
-// helpCommand is cobra's, but for a mistake in a name, which is an error.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:                   "help [COMMAND]",
-		Short:                 "Help about any command",
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			of, _, err := cmd.Root().Find(args)
-			if err != nil {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return subcommands(of), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			of, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return usagef("unknown command %q%s", strings.Join(args, " "), hint(strings.Join(args, " "), subcommands(cmd.Root())))
-			}
-			return of.Help()
-		},
-	}
 }
 
 // finish makes a command without work of its own say what there is below it, and

@@ -11,8 +11,12 @@ import (
 // comparison collects what diff found.
 type comparison struct {
 	spec, root string
-	fields     []field
-	codes      []int // of what could not be compared
+	// silent says that standard output stays empty when nothing was compared, in
+	// JSON too: what the users of an appliance's specification know.
+	silent bool
+	fields []field
+	codes  []int // of what could not be compared
+	errors []string
 }
 
 // field is one finding, in JSON.
@@ -44,6 +48,8 @@ type comparisonDocument struct {
 	Drift      bool    `json:"drift"`
 	Incomplete bool    `json:"incomplete"`
 	ExitCode   int     `json:"exit_code"`
+
+	Errors []string `json:"errors,omitempty"` // what could not be compared
 }
 
 // failed says on standard error what could not be compared.
@@ -53,6 +59,7 @@ func (c *comparison) failed(a *app, err error) {
 		code = exitIncomplete
 	}
 	c.codes = append(c.codes, code)
+	c.errors = append(c.errors, strings.Split(err.Error(), "\n")...)
 	a.sayError(err)
 }
 
@@ -103,17 +110,17 @@ func (c *comparison) code() int {
 	return worst([]int{exitUnreadable, exitInvalid, exitDrift, exitIncomplete}, codes)
 }
 
-// print prints the findings. Where nothing could be compared there is nothing to
-// print: a summary would read like an answer.
+// print prints the findings. Where nothing could be compared there is no text: a
+// summary would read like an answer.
 func (c *comparison) print(w io.Writer, form string) error {
 	code := c.code()
-	if len(c.fields) == 0 && len(c.codes) > 0 {
-		return ended(code)
-	}
+	nothing := len(c.fields) == 0 && len(c.codes) > 0
 	var err error
-	if form == formJSON {
+	switch {
+	case nothing && (c.silent || form == formText):
+	case form == formJSON:
 		err = writeJSON(w, c.document())
-	} else {
+	default:
 		_, err = io.WriteString(w, c.text())
 	}
 	if err != nil {
@@ -129,6 +136,7 @@ func (c *comparison) document() comparisonDocument {
 		Drift:      n.Drift > 0,
 		Incomplete: n.Unknown > 0 || len(c.codes) > 0,
 		ExitCode:   c.code(),
+		Errors:     c.errors,
 	}
 	if d.Fields == nil {
 		d.Fields = []field{}

@@ -27,6 +27,7 @@ const defaultConfig = "/etc/keel/keel.yaml"
 // section of the settings file, then the environment, then flags. What is
 // misspelt or of another type is an error that names the key and where it is.
 func (a *app) load(ctx context.Context, cmd *cobra.Command, section string, settings []setting) error {
+	a.form = outputVariable(settings)
 	path, file, err := a.readConfig(ctx, cmd)
 	if err != nil {
 		return err
@@ -59,8 +60,27 @@ func (a *app) load(ctx context.Context, cmd *cobra.Command, section string, sett
 			}
 			errs = append(errs, fmt.Errorf("%s: %w", where, err))
 		}
+		if s.name == outputFlagName {
+			a.form, _ = s.value.Interface().(string)
+		}
 	}
 	return exitWith(exitInvalid, errors.Join(errs...))
+}
+
+// outputVariable is the form of the output that the environment asks for, or "":
+// it is wanted for the message, too, that a settings file cannot be read.
+func outputVariable(settings []setting) string {
+	for _, s := range settings {
+		if s.name != outputFlagName {
+			continue
+		}
+		for _, name := range s.env {
+			if form := os.Getenv(name); form != "" {
+				return form
+			}
+		}
+	}
+	return ""
 }
 
 // readConfig reads the settings file: its path, and what it holds by the names
@@ -89,7 +109,7 @@ func (a *app) readConfig(ctx context.Context, cmd *cobra.Command) (path string, 
 		file, err = decodeConfig(data)
 	}
 	if err != nil {
-		return path, nil, exitWith(exitUnreadable, named("settings file", named(path, err)))
+		return path, nil, exitWith(exitUnreadable, named("settings file", named(printable(path), err)))
 	}
 	return path, file, nil
 }

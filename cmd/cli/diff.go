@@ -52,7 +52,7 @@ nothing to do.`,
 	}, s)
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "format" {
-			name = "output"
+			name = outputFlagName
 		}
 		return pflag.NormalizedName(name)
 	})
@@ -70,7 +70,7 @@ func (a *app) diff(ctx context.Context, s *diffSettings) error {
 	if len(s.Files) > 0 {
 		docs, err = a.documents(ctx, s.Files)
 	} else {
-		r.spec = s.Spec
+		r.spec, r.silent = s.Spec, true
 		docs, err = a.specification(ctx, s.Spec)
 	}
 	if err != nil {

@@ -204,6 +204,30 @@ func TestDiff_specification(t *testing.T) {
 			wantErr: "Error: DIR/spec.yaml: bad name\nError: DIR/spec.yaml: bad address\n",
 		},
 		{
+			name: "invalid, of documents that are named", spec: "version: 1\ninvalid: bad name,bad address\n", args: []string{"-f", "DIR/spec.yaml", "--format", "json"}, want: 3,
+			wantErr: "Error: DIR/spec.yaml: bad name\nError: DIR/spec.yaml: bad address\n",
+			wantOut: `{
+  "spec": "DIR/spec.yaml",
+  "root": "DIR",
+  "fields": [],
+  "counts": {
+    "same": 0,
+    "drift": 0,
+    "unknown": 0,
+    "not_declared": 0,
+    "not_compared": 0
+  },
+  "drift": false,
+  "incomplete": true,
+  "exit_code": 3,
+  "errors": [
+    "DIR/spec.yaml: bad name",
+    "DIR/spec.yaml: bad address"
+  ]
+}
+`,
+		},
+		{
 			name: "another version is the appliance's to refuse", spec: "version: 2\n", args: []string{"--spec", "DIR/spec.yaml"}, want: 3,
 			wantErr: "Error: DIR/spec.yaml: version: must be 1\n",
 		},

@@ -29,9 +29,9 @@ func readFile(ctx context.Context, path string) ([]byte, error) {
 	switch mode := info.Mode(); {
 	case mode.IsRegular(), mode&fs.ModeNamedPipe != 0:
 	case mode.IsDir():
-		return nil, fmt.Errorf("%s: is a folder, not a file", path)
+		return nil, fmt.Errorf("%s: is a folder, not a file", printable(path))
 	default:
-		return nil, fmt.Errorf("%s: is neither a regular file nor a pipe", path)
+		return nil, fmt.Errorf("%s: is neither a regular file nor a pipe", printable(path))
 	}
 	if info.Size() > maxFile {
 		return nil, tooLarge(path)
@@ -114,7 +114,7 @@ func listFolder(path string) ([]string, error) {
 func readEntry(ctx context.Context, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return nil, fmt.Errorf("%s: is a pipe, not a regular file", path)
+		return nil, fmt.Errorf("%s: is a pipe, not a regular file", printable(path))
 	}
 	return readFile(ctx, path)
 }
@@ -125,15 +125,16 @@ func isLink(path string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// pathError says "PATH: what is wrong", without the name of a system call.
+// pathError says "PATH: what is wrong", without the name of a system call. Who
+// names files may not write the lines of messages: PATH is printable.
 func pathError(path string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	return fmt.Errorf("%s: %w", path, err)
+	return fmt.Errorf("%s: %w", printable(path), err)
 }
 
 func tooLarge(path string) error {
-	return fmt.Errorf("%s: larger than %d MiB", path, maxFile>>20)
+	return fmt.Errorf("%s: larger than %d MiB", printable(path), maxFile>>20)
 }

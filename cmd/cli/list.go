@@ -15,6 +15,9 @@ const (
 	formJSON = "json"
 )
 
+// outputFlagName is the flag that chooses the form.
+const outputFlagName = "output"
+
 // form is the value of -o in a command that has no other settings.
 type form string
 
@@ -31,8 +34,8 @@ func (f *form) Set(text string) error {
 // outputFlag gives cmd the flag -o.
 func outputFlag(cmd *cobra.Command) *form {
 	f := form(formText)
-	cmd.Flags().VarP(&f, "output", "o", "form of the output (text, json)")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{formText, formJSON}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().VarP(&f, outputFlagName, "o", "form of the output (text, json)")
+	_ = cmd.RegisterFlagCompletionFunc(outputFlagName, cobra.FixedCompletions([]string{formText, formJSON}, cobra.ShellCompDirectiveNoFileComp))
 	return &f
 }
 

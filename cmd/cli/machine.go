@@ -58,7 +58,7 @@ func (a *app) reach(env plugin.Env, flag, root, execMode string, look bool) (plu
 		return env, exitWith(exitUnreadable, fmt.Errorf("root %w", pathError(path, err)))
 	}
 	if !info.IsDir() {
-		return env, exitWith(exitUnreadable, fmt.Errorf("root %s: is not a folder", path))
+		return env, exitWith(exitUnreadable, fmt.Errorf("root %s: is not a folder", printable(path)))
 	}
 	if execMode == "" {
 		execMode = host.Auto

@@ -25,6 +25,7 @@ type app struct {
 	err  io.Writer
 	now  func() time.Time
 	uid  int
+	form string // of the output, once settings are known
 }
 
 // Main runs the command line that the process was started with and returns its
@@ -80,6 +81,9 @@ func (a *app) run(ctx context.Context) int {
 		err = fmt.Errorf("write standard output: %w", lost)
 	}
 	code := codeOf(err)
+	if err := a.failure(cmd, code, err); err != nil {
+		a.sayError(err)
+	}
 	var usage *usageError
 	var said quiet
 	switch {

@@ -19,6 +19,7 @@ type output struct {
 	w io.Writer
 
 	mu   sync.Mutex
+	used bool
 	lost func()
 	err  error
 }
@@ -33,6 +34,7 @@ func (o *output) whenLost(f func()) {
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.used = true
 	if o.err != nil {
 		return 0, o.err
 	}
@@ -44,6 +46,13 @@ func (o *output) Write(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// begun reports whether anything was written, or tried.
+func (o *output) begun() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.used
 }
 
 // failure is the error of the write that failed, if any did.

@@ -12,8 +12,10 @@ import (
 )
 
 // split takes a file apart into its documents: YAML, a stream of it, or JSON. A
-// file in which anything is broken gives none: half of it may be missing.
+// file in which anything is broken gives none: half of it may be missing. The
+// documents name their source as it can be printed.
 func split(source string, data []byte) ([]document, error) {
+	source = printable(source)
 	nodes, err := yamldoc.Nodes(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
