@@ -26,17 +26,17 @@ const (
 	exitFailed     = 16
 )
 
-// A config is one NodeConfig that was read and judged. It holds the
-// specification packed, since an agent may have ten thousand of them and needs
-// few at a time. It is not changed once it is made.
+// A config is one NodeConfig that was read and judged. It is not changed once it
+// is made, and packed where it is to be kept.
 type config struct {
 	source     string // the document, for messages
 	name       string // of the NodeConfig; empty where the document does not tell
 	handler    string // spec.type
 	created    time.Time
 	generation int64
-	spec       []byte // v1alpha1.NodeConfigSpec as JSON
-	digest     string // of spec; empty beside an err
+	spec       v1alpha1.NodeConfigSpec // empty when packed
+	packed     []byte                  // spec as JSON
+	digest     string                  // of packed; empty beside an err
 	interval   time.Duration
 	suspend    bool
 	claims     []string
@@ -52,7 +52,7 @@ func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[h
 	nc := doc.NodeConfig
 	c := &config{
 		source: source, name: nc.Name, handler: nc.Spec.Type, created: nc.CreationTimestamp.Time, generation: nc.Generation,
-		suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), err: doc.Err,
+		spec: nc.Spec, suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), err: doc.Err,
 	}
 	if nc.Spec.Interval != nil {
 		c.interval = nc.Spec.Interval.Duration
@@ -60,14 +60,21 @@ func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[h
 	if c.err == nil {
 		c.err = judge(nc.Spec, handlers)
 	}
-	if c.err == nil {
-		c.spec, c.err = json.Marshal(nc.Spec)
+	return c
+}
+
+// pack makes a config small that was just made: an agent may have ten thousand of
+// them and needs few at a time. What it says can be told by its digest.
+func (c *config) pack() {
+	spec := c.spec
+	c.spec = v1alpha1.NodeConfigSpec{}
+	if c.err != nil {
+		return
 	}
-	if c.err == nil {
-		sum := sha256.Sum256(c.spec)
+	if c.packed, c.err = json.Marshal(spec); c.err == nil {
+		sum := sha256.Sum256(c.packed)
 		c.digest = "sha256:" + hex.EncodeToString(sum[:])
 	}
-	return c
 }
 
 // judge checks what needs the handler.
@@ -114,9 +121,12 @@ func (c *config) fault() error {
 	return fmt.Errorf("%s: %w", c.source, c.err)
 }
 
-// unpack gives the specification back.
+// unpack gives the specification, which is not to be changed.
 func (c *config) unpack() (spec v1alpha1.NodeConfigSpec, err error) {
-	if err := json.Unmarshal(c.spec, &spec); err != nil {
+	if c.packed == nil {
+		return c.spec, nil
+	}
+	if err := json.Unmarshal(c.packed, &spec); err != nil {
 		return spec, fmt.Errorf("unpack %s: %w", c.name, err)
 	}
 	return spec, nil

@@ -204,6 +204,7 @@ func (f *folder) take(known *file, data []byte) (changed bool) {
 	names := map[string]bool{}
 	for i, doc := range docs {
 		c := newConfig(known.source(i, len(docs)), doc, f.handlers)
+		c.pack()
 		c.last = f.before(known, c)
 		if i < len(known.configs) && same(c, known.configs[i]) {
 			configs[i] = known.configs[i]
