@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,8 +68,15 @@ func FuzzWalk(f *testing.F) {
 				t.Fatalf("Resolve(%q) = %q, which is something else, %v", path, found, err)
 			}
 		}
-		before := s.look()
-		_, _ = tree.Put(t.Context(), path, strings.NewReader("new"), Attr{Last: Follow, Parents: 0o755})
+		before, attr := s.look(), Attr{Last: Follow, Parents: 0o755}
+		foretold := tree.CanPut(path, []byte("new"), attr)
+		if diff := cmp.Diff(before, s.look()); diff != "" {
+			t.Fatalf("CanPut(%q) changed something: %s", path, diff)
+		}
+		_, err = tree.Put(t.Context(), path, strings.NewReader("new"), attr)
+		if foretold != nil && fmt.Sprint(foretold) != fmt.Sprint(err) {
+			t.Fatalf("CanPut(%q) said %v, and Put %v", path, foretold, err)
+		}
 		after := s.look()
 		for _, all := range []map[string]string{before, after} {
 			for name := range all {
