@@ -130,7 +130,8 @@ func (a *agent) loop(ctx context.Context) *drift.Loop {
 		List: a.list,
 		Done: func(res drift.Result) {
 			if ctx.Err() != nil && errors.Is(res.Err, context.Canceled) {
-				return // neither done nor failed: the next agent does the rest
+				a.stopped(res)
+				return
 			}
 			a.done(writing, res)
 		},

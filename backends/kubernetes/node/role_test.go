@@ -188,3 +188,29 @@ func TestAgent_dryRunLogsTheSteps(t *testing.T) {
 		}
 	}
 }
+
+// A single pass that is interrupted says what became of every NodeConfig.
+func TestRole_onceInterrupted(t *testing.T) {
+	for _, tt := range []struct{ name, services, want string }{
+		{"in its only step", "", "changed   a\nnot begun b\nnot begun c\n"},
+		{"between its steps", "services: [a.service], ",
+			"error     a: note what must be restarted: not begun: context canceled\nnot begun b\nnot begun c\n"},
+	} {
+		w := newAgentWorld(t)
+		w.settings.Once = true
+		for _, name := range []string{"a", "b", "c"} {
+			w.write(t, name+".yaml", strings.Replace(doc(name, "one"), "spec: {", "spec: {"+tt.services, 1))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		*w.handler.hold = cancel
+		if err := Role().Run(ctx, w.env, &w.settings); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v", tt.name, err)
+		}
+		if diff := cmp.Diff(tt.want, w.out.String()); diff != "" {
+			t.Errorf("%s: output (-want +got):\n%s", tt.name, diff)
+		}
+		if w.content(t, "a") != "one" || w.content(t, "b") != "" {
+			t.Errorf("%s: a holds %q, b %q", tt.name, w.content(t, "a"), w.content(t, "b"))
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -57,6 +58,17 @@ func (a *agent) done(ctx context.Context, res drift.Result) {
 	case e.config == nil && res.Err == nil && !a.settings.DryRun:
 		delete(a.entries, res.Target) // nothing is owed any more
 	}
+}
+
+// stopped takes down a visit that a signal ended: it is neither done nor failed,
+// and the next agent does the rest. A single pass says how far it came.
+func (a *agent) stopped(res drift.Result) {
+	e := a.entries[res.Target]
+	if e == nil || !slices.ContainsFunc(res.Steps, func(o drift.Outcome) bool { return !o.Skipped }) {
+		return
+	}
+	e.visited = true
+	a.tally.add(a.env.Out, res, a.settings)
 }
 
 // owed reports whether a restart is pending after a visit: as the visit saw it,
@@ -118,6 +130,11 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 func (a *agent) once(ctx context.Context) error {
 	a.loop(ctx).Pass(a.marked(ctx))
 	if ctx.Err() != nil {
+		for _, id := range a.order() {
+			if !a.entries[id].visited {
+				a.tally.print(a.env.Out, "not begun", id, "")
+			}
+		}
 		return ctx.Err()
 	}
 	if a.blind != nil {
@@ -167,7 +184,11 @@ func (t *tally) add(out io.Writer, res drift.Result, s settings) {
 			rest = ": " + why
 		}
 	}
-	if _, err := fmt.Fprintf(out, "%-9s %s%s\n", word, printable(res.Target), printable(rest)); err != nil {
+	t.print(out, word, res.Target, rest)
+}
+
+func (t *tally) print(out io.Writer, word, target, rest string) {
+	if _, err := fmt.Fprintf(out, "%-9s %s%s\n", word, printable(target), printable(rest)); err != nil {
 		t.lost = err // nobody may be listening; the visits go on
 	}
 }
