@@ -46,6 +46,7 @@ verify: generate ## generate and tidy; fails, naming the files, when that change
 	GOWORK=off $(GO) mod tidy
 	cd api && GOWORK=off $(GO) mod tidy
 	$(GO) work sync
+	@$(GO) list -m all >/dev/null # as editors and linters do: it completes go.work.sum
 	@changed=$$($(GIT) status --porcelain) && [ -z "$$changed" ] || \
 		{ printf 'not committed, or not what make verify makes of it:\n%s\n' "$$changed"; exit 1; }
 
