@@ -73,6 +73,21 @@ func TestTarget_ensuresAndLooksAnew(t *testing.T) {
 	}
 }
 
+func TestTarget_saysThatItRemoves(t *testing.T) {
+	none := drift.Finding{Path: drift.Path{"content"}, Verdict: drift.Drift, Observed: "x"}
+	some := drift.Finding{Path: drift.Path{"mode"}, Verdict: drift.Same, Declared: "0644", Observed: "0644"}
+	stranger := drift.Finding{Path: drift.Path{"z"}, Verdict: drift.NotDeclared, Observed: "z"}
+	for want, r := range map[string]drift.Report{
+		"remove lamp:desk (content)": {none, stranger},
+		"ensure lamp:desk (content)": {none, some},
+	} {
+		steps, err := Target("desk", newLamp(), NewMachine(nil, newLamp()), "/", nil).Plan(t.Context(), r)
+		if err != nil || len(steps) != 1 || steps[0].Text != want {
+			t.Errorf("got %+v, %v, want %q", steps, err, want)
+		}
+	}
+}
+
 func TestTarget_machineCannotBeChanged(t *testing.T) {
 	l := newLamp()
 	if _, err := NewMachine(nil, l).Run.Run(t.Context(), host.Cmd{Argv: []string{"lamp", "on"}}); err == nil || *l.queries != 0 {

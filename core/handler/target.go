@@ -43,7 +43,7 @@ func (t *target) Plan(_ context.Context, r drift.Report) ([]drift.Step, error) {
 }
 
 // text is what a step around Ensure says it does: what it is about, and what of
-// that is not as declared.
+// that is not as declared. Where nothing is declared to be there it removes.
 func text(h Handler, params map[string]string, r drift.Report) string {
 	what := h.Name()
 	if d, ok := h.(Described); ok {
@@ -51,13 +51,17 @@ func text(h Handler, params map[string]string, r drift.Report) string {
 			what = claims[0]
 		}
 	}
+	verb := "remove"
 	var leaves []string
 	for _, f := range r {
+		if f.Verdict != drift.NotDeclared && f.Declared != nil {
+			verb = "ensure"
+		}
 		if f.Verdict == drift.Drift || f.Verdict == drift.NotRead {
 			leaves = append(leaves, f.Path.String())
 		}
 	}
-	return "ensure " + what + " (" + strings.Join(leaves, ", ") + ")"
+	return verb + " " + what + " (" + strings.Join(leaves, ", ") + ")"
 }
 
 // applied is the one leaf of an Opaque target.
