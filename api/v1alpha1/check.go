@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -38,6 +39,29 @@ func CheckUnit(name string) error {
 	}
 	return nil
 }
+
+// CheckRef says what is wrong with a reference to a ConfigMap or a Secret.
+func CheckRef(r DataRef) error {
+	switch {
+	case len(validation.IsDNS1123Label(r.Namespace)) > 0:
+		return fmt.Errorf("namespace: %s is no namespace: use lower case letters, digits and '-', at most 63 characters", quote(r.Namespace))
+	case len(validation.IsDNS1123Subdomain(r.Name)) > 0:
+		return fmt.Errorf("name: %s is no name: use lower case letters, digits, '-' and '.', at most 253 characters", quote(r.Name))
+	case len(validation.IsCIdentifier(r.As)) > 0 || len(r.As) > 63:
+		return fmt.Errorf("as: %s is no name for templates: use letters, digits and '_', begin with no digit, at most 63 characters", quote(r.As))
+	}
+	return nil
+}
+
+// CheckSelector says what is wrong with a selector of nodes; nil is none.
+func CheckSelector(s *metav1.LabelSelector) error {
+	_, err := metav1.LabelSelectorAsSelector(s)
+	return err
+}
+
+// IsTemplate reports whether a parameter or the name of a service is to be
+// rendered before it is used.
+func IsTemplate(value string) bool { return strings.Contains(value, "{{") }
 
 func notInUnit(r rune) bool {
 	switch {

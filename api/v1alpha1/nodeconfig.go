@@ -21,8 +21,12 @@ const (
 	DefaultInterval = 10 * time.Minute
 	// MaxUnitName is the longest name of a systemd unit, in bytes.
 	MaxUnitName = 255
+	// MaxUnitTemplate is the longest template of such a name, in bytes.
+	MaxUnitTemplate = 1024
 	// MaxMessage is the longest message of a NodeStatus, in bytes.
 	MaxMessage = 256
+	// MaxRefs is how many ConfigMaps, and how many Secrets, a NodeConfig may read.
+	MaxRefs = 64
 )
 
 // A NodeConfig is one setting of a node's operating system, kept by the agent of
@@ -56,17 +60,19 @@ type NodeConfigSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Type string `json:"type"`
-	// Params are the handler's parameters. Every value is a string.
+	// Params are the handler's parameters. Every value is a string, and a template
+	// where it holds "{{".
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Params map[string]string `json:"params,omitempty"`
-	// Services are the systemd units restarted after a change.
+	// Services are the systemd units restarted after a change. A name is a template
+	// where it holds "{{".
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=255
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9@._:\\][A-Za-z0-9@._:\\-]*$`
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:items:Pattern=`^([A-Za-z0-9@._:\\][A-Za-z0-9@._:\\-]{0,254}|[\s\S]*\{\{[\s\S]*)$`
 	Services []string `json:"services,omitempty"`
 	// Interval is the time between two visits, at least 10s. Absent: the agent's
 	// default interval.
@@ -76,9 +82,48 @@ type NodeConfigSpec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="is too short, the least is 10s"
 	Interval *metav1.Duration `json:"interval,omitempty"`
+	// NodeSelector selects the nodes that are kept, by their labels. Absent: every
+	// node.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && !has(e.values))",message="has an operator that is none of In, NotIn, Exists and DoesNotExist, or values that do not go with it"
+	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
+	// ConfigMaps are what templates may read as .ConfigMaps.<as>.<key>.
+	// +optional
+	// +listType=map
+	// +listMapKey=as
+	// +kubebuilder:validation:MaxItems=64
+	ConfigMaps []DataRef `json:"configMaps,omitempty"`
+	// Secrets are what templates may read as .Secrets.<as>.<key>.
+	// +optional
+	// +listType=map
+	// +listMapKey=as
+	// +kubebuilder:validation:MaxItems=64
+	Secrets []DataRef `json:"secrets,omitempty"`
 	// Suspend leaves the node alone, and the status says so.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+}
+
+// A DataRef names a ConfigMap or a Secret.
+type DataRef struct {
+	// Namespace it is in.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace"`
+	// Name it has there.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+	// As is its name in templates: letters, digits and "_".
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
+	As string `json:"as"`
+	// Optional says that it need not be there.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
 }
 
 // NodeConfigStatus is what the agents found and did.

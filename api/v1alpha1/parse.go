@@ -14,63 +14,83 @@ import (
 	"github.com/tlspu/keel/api/document"
 )
 
-// later names what this version does not know yet.
-const later = "not supported by this version; it comes with the Kubernetes API source"
-
-// A Document is one document of a file.
+// A Document is one document of a file: a NodeConfig, or data for templates.
 // +kubebuilder:object:generate=false
 type Document struct {
 	// NodeConfig is filled as far as the document is sound, for its name. Nothing
-	// may be applied from it when Err is set.
+	// may be applied from it when Err is set. It is nil beside Data.
 	NodeConfig *NodeConfig
+	// Data is a ConfigMap or Secret, filled as far as the document is sound.
+	Data *Data
 	// Err joins everything that is wrong with the document, a line each.
 	Err error
 }
 
-// ParseNodeConfigs reads a file of NodeConfigs: a stream of YAML documents, or
-// JSON. It is strict: unknown and repeated keys, values of a wrong type and
-// values that break a rule are errors that give the line in the file and the
-// field. Documents that hold nothing are left out. The error is for a file that is
-// not YAML from its beginning to its end: nothing of it is returned then, because
-// what follows the mistake cannot be told from what is missing.
-func ParseNodeConfigs(file []byte) ([]Document, error) {
+// Parse reads a file of NodeConfigs, ConfigMaps and Secrets: a stream of YAML
+// documents, or JSON. It is strict: unknown and repeated keys, values of a wrong
+// type and values that break a rule are errors that give the line in the file and
+// the field. Documents that hold nothing are left out. The error is for a file
+// that is not YAML from its beginning to its end: nothing of it is returned then,
+// because what follows the mistake cannot be told from what is missing.
+func Parse(file []byte) ([]Document, error) {
 	nodes, err := document.Nodes(file)
 	if err != nil {
 		return nil, err
 	}
 	var docs []Document
 	for _, n := range document.Filled(nodes) {
-		docs = append(docs, ReadNodeConfig(n))
+		docs = append(docs, Read(n))
 	}
 	return docs, nil
 }
 
-// ReadNodeConfig reads a document that document.Nodes gave, as strictly. The
-// document is not changed.
-func ReadNodeConfig(doc *yaml.Node) Document {
+// Read reads a document that document.Nodes gave, as strictly. The document is
+// not changed.
+func Read(doc *yaml.Node) Document {
+	n := doc.Content[0]
+	switch kind, _ := kindOf(n); kind {
+	case ConfigMapKind, SecretKind:
+		p := parser{secret: kind == SecretKind}
+		data := &Data{Kind: kind}
+		p.data(n, data)
+		return Document{Data: data, Err: errors.Join(p.problems...)}
+	}
 	var p parser
 	nc := new(NodeConfig)
-	p.document(doc.Content[0], nc)
-	return Document{nc, errors.Join(p.problems...)}
+	p.document(n, nc)
+	return Document{NodeConfig: nc, Err: errors.Join(p.problems...)}
 }
 
-// ParseNodeConfig reads a file that holds exactly one NodeConfig. One is returned
-// beside an error too, as in a Document.
-func ParseNodeConfig(file []byte) (*NodeConfig, error) {
-	docs, err := ParseNodeConfigs(file)
+// ParseOne reads a file that holds exactly one document.
+func ParseOne(file []byte) Document {
+	docs, err := Parse(file)
 	switch {
 	case err != nil:
-		return new(NodeConfig), err
 	case len(docs) == 0:
-		return new(NodeConfig), errors.New("holds no document")
+		err = errors.New("holds no document")
 	case len(docs) > 1:
-		return new(NodeConfig), errors.New("holds more than one document")
+		err = errors.New("holds more than one document")
+	default:
+		return docs[0]
 	}
-	return docs[0].NodeConfig, docs[0].Err
+	return Document{NodeConfig: new(NodeConfig), Err: err}
+}
+
+// kindOf is the kind that a document says it is of, or "", and where.
+func kindOf(n *yaml.Node) (kind string, at *yaml.Node) {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if k, v := n.Content[i], target(n.Content[i+1]); k.Value == "kind" && isText(v) {
+			return v.Value, v
+		}
+	}
+	return "", n
 }
 
 // A parser walks the nodes of a document and collects what is wrong.
-type parser struct{ problems []error }
+type parser struct {
+	problems []error
+	secret   bool // messages show no value, however short
+}
 
 func (p *parser) fail(n *yaml.Node, path, format string, args ...any) {
 	if path != "" {
@@ -95,11 +115,9 @@ type field struct {
 
 // document reads a document. Of one that is of another kind it says no more.
 func (p *parser) document(n *yaml.Node, nc *NodeConfig) {
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if k, v := n.Content[i], n.Content[i+1]; k.Value == "kind" && isText(v) && v.Value != Kind {
-			p.fail(v, "kind", "must be %s, not %s", Kind, quote(v.Value))
-			return
-		}
+	if kind, at := kindOf(n); kind != "" && kind != Kind {
+		p.fail(at, "kind", "must be %s, %s or %s, not %s", Kind, ConfigMapKind, SecretKind, quote(kind))
+		return
 	}
 	p.mapping("", n, []field{
 		{"apiVersion", true, func(path string, n *yaml.Node) {
@@ -158,76 +176,6 @@ func (p *parser) metadata(path string, n *yaml.Node, m *metav1.ObjectMeta) {
 	})
 }
 
-func (p *parser) spec(path string, n *yaml.Node, s *NodeConfigSpec) {
-	notYet := func(path string, n *yaml.Node) { p.fail(n, path, "%s", later) }
-	p.mapping(path, n, []field{
-		{"type", true, func(path string, n *yaml.Node) {
-			var ok bool
-			if s.Type, ok = p.text(path, n); ok && s.Type == "" {
-				p.fail(n, path, "must name a handler")
-			}
-		}},
-		{"params", false, func(path string, n *yaml.Node) { s.Params = p.params(path, n) }},
-		{"services", false, func(path string, n *yaml.Node) { s.Services = p.units(path, n) }},
-		{"interval", false, func(path string, n *yaml.Node) { s.Interval = p.interval(path, n) }},
-		{"suspend", false, func(path string, n *yaml.Node) {
-			if n.ShortTag() != "!!bool" || n.Decode(&s.Suspend) != nil {
-				p.fail(n, path, "must be true or false")
-			}
-		}},
-		{"nodeSelector", false, notYet},
-		{"configMaps", false, notYet},
-		{"secrets", false, notYet},
-	})
-}
-
-func (p *parser) params(path string, n *yaml.Node) map[string]string {
-	params := p.texts(path, n)
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if k, v := n.Content[i], target(n.Content[i+1]); strings.Contains(v.Value, "{{") {
-			p.fail(n.Content[i+1], join(path, k.Value), `a template ("{{") is %s`, later)
-		}
-	}
-	return params
-}
-
-func (p *parser) units(path string, n *yaml.Node) []string {
-	if n.Kind != yaml.SequenceNode {
-		p.fail(n, path, "must be a list of unit names")
-		return nil
-	}
-	var units []string
-	for i, item := range n.Content {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		item = target(item)
-		if !isText(item) {
-			p.fail(item, at, "must be the name of a unit")
-			continue
-		}
-		switch unit := item.Value; {
-		case strings.Contains(unit, "{{"):
-			p.fail(item, at, `a template ("{{") is %s`, later)
-		case slices.Contains(units, unit):
-			p.fail(item, at, "%s is listed twice", quote(unit))
-		default:
-			p.check(item, at, CheckUnit(unit))
-			units = append(units, unit)
-		}
-	}
-	return units
-}
-
-func (p *parser) interval(path string, n *yaml.Node) *metav1.Duration {
-	if n.Kind == yaml.ScalarNode {
-		if d, err := time.ParseDuration(n.Value); err == nil {
-			p.check(n, path, CheckInterval(d))
-			return &metav1.Duration{Duration: d}
-		}
-	}
-	p.fail(n, path, "must be a duration like 30s, 10m or 1h30m")
-	return nil
-}
-
 // time reads a time stamp; null, which kubectl writes for "none", is the zero.
 func (p *parser) time(path string, n *yaml.Node) metav1.Time {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
@@ -243,7 +191,7 @@ func (p *parser) time(path string, n *yaml.Node) metav1.Time {
 // text reads a string; ok is false where there is none, which is said then.
 func (p *parser) text(path string, n *yaml.Node) (text string, ok bool) {
 	if !isText(n) {
-		p.fail(n, path, "must be a string%s", hint(path[strings.LastIndexByte(path, '.')+1:], n))
+		p.fail(n, path, "must be a string%s", p.hint(path[strings.LastIndexByte(path, '.')+1:], n))
 		return "", false
 	}
 	return n.Value, true
@@ -257,7 +205,7 @@ func (p *parser) texts(path string, n *yaml.Node) map[string]string {
 			m[key] = v.Value
 			return
 		}
-		p.fail(v, join(path, key), "must be a string%s", hint(key, v))
+		p.fail(v, join(path, key), "must be a string%s", p.hint(key, v))
 	})
 	return m
 }
@@ -330,11 +278,11 @@ func isText(n *yaml.Node) bool {
 
 // hint says how to write a scalar as a string. It repeats only what is as short
 // as a mode, a port or a truth value: anything longer might be a secret.
-func hint(key string, n *yaml.Node) string {
+func (p *parser) hint(key string, n *yaml.Node) string {
 	switch {
 	case n.Kind != yaml.ScalarNode:
 		return ""
-	case len(n.Value) > 5:
+	case len(n.Value) > 5 || p.secret:
 		return fmt.Sprintf(", put the value of %s in double quotes", key)
 	case n.ShortTag() == "!!null":
 		return fmt.Sprintf(`, write %s: ""`, key)

@@ -6,8 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is the kind of a NodeConfig document.
-const Kind = "NodeConfig"
+const (
+	// Kind is the kind of a NodeConfig document.
+	Kind = "NodeConfig"
+	// ConfigMapKind is the kind of a document that holds data for templates.
+	ConfigMapKind = "ConfigMap"
+	// SecretKind is the kind of one whose data is withheld everywhere.
+	SecretKind = "Secret"
+)
 
 // GroupVersion is the group and version of the types in this package.
 var GroupVersion = schema.GroupVersion{Group: "keel.tlspu.io", Version: "v1alpha1"}

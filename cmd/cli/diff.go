@@ -20,6 +20,7 @@ const defaultSpec = "/etc/keel/instance.yaml"
 
 type diffSettings struct {
 	documentSettings
+	factSettings
 	onMachine
 	Spec   string `flag:"spec" env:"KEEL_SPEC" usage:"without -f: the appliance's specification"`
 	Output string `flag:"output" short:"o" usage:"form of the output; --format is the same" enum:"text|json"`
@@ -65,6 +66,7 @@ func (a *app) diff(ctx context.Context, s *diffSettings) error {
 	if err != nil {
 		return err
 	}
+	env.Facts = s.Facts
 	r := comparison{spec: strings.Join(s.Files, ", "), root: env.Root}
 	var docs []document
 	if len(s.Files) > 0 {

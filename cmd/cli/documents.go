@@ -137,21 +137,24 @@ func unreadable(source string, err error) document {
 	return document{doc: plugin.Doc{Source: source}, err: errors.New(strings.TrimPrefix(err.Error(), source+": ")), code: exitUnreadable}
 }
 
-// kinds are all kinds of document that the backends understand. Two of one name
-// are a mistake in the program: it panics.
+// kinds are all kinds of document that the backends understand; data is under the
+// kind that refers to it. Two of one name are a mistake in the program: it panics.
 func (a *app) kinds() *plugin.Registry[plugin.Kind] {
 	kinds := plugin.NewRegistry[plugin.Kind]("kind")
 	for _, name := range a.set.Backends.Names() {
 		backend, _ := a.set.Backends.Lookup(name) // it was just listed
 		for _, kind := range backend.Kinds {
 			kinds.Register(kind.Name, kind)
+			for _, data := range kind.Data {
+				kinds.Register(data, kind)
+			}
 		}
 	}
 	return kinds
 }
 
-// batch is the documents of one kind, in their order. at says which of all
-// documents each one is.
+// batch is the documents of one kind and its data, in their order. at says which of
+// all documents each one is.
 type batch struct {
 	kind plugin.Kind
 	docs []plugin.Doc
@@ -167,11 +170,11 @@ func (a *app) batches(docs []document) []batch {
 		if d.err != nil {
 			continue
 		}
-		i, ok := number[d.kind]
+		kind, _ := kinds.Lookup(d.kind) // documents did so
+		i, ok := number[kind.Name]
 		if !ok {
-			kind, _ := kinds.Lookup(d.kind) // documents did so
 			i = len(list)
-			number[d.kind] = i
+			number[kind.Name] = i
 			list = append(list, batch{kind: kind})
 		}
 		list[i].docs = append(list[i].docs, d.doc)

@@ -117,7 +117,7 @@ func (a *app) backendsCommand() *cobra.Command {
 			backend, _ := a.set.Backends.Lookup(name) // it was just listed
 			e := entry{name, backend.Summary, []string{}, []string{}}
 			for _, k := range backend.Kinds {
-				e.Kinds = append(e.Kinds, k.Name)
+				e.Kinds = append(append(e.Kinds, k.Name), k.Data...)
 			}
 			for _, r := range backend.Roles {
 				e.Subcommands = append(e.Subcommands, r.Name)

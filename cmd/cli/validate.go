@@ -13,6 +13,11 @@ type documentSettings struct {
 	Files []string `flag:"filename" short:"f" usage:"read documents from this file, folder, or - for standard input; may be repeated"`
 }
 
+// factSettings is --facts.
+type factSettings struct {
+	Facts string `flag:"facts" usage:"for NodeConfigs: file of what the machine itself cannot know"`
+}
+
 func (s documentSettings) need() error {
 	if len(s.Files) == 0 {
 		return usagef("name the documents with -f FILE, -f FOLDER or -f -")
@@ -22,6 +27,7 @@ func (s documentSettings) need() error {
 
 type validateSettings struct {
 	documentSettings
+	factSettings
 	Output string `flag:"output" short:"o" usage:"form of the output" enum:"text|json"`
 }
 
@@ -30,6 +36,10 @@ func (a *app) validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate -f FILE|DIR|- [flags]",
 		Short: "Check documents without looking at a machine",
+		Long: `Check documents without looking at a machine.
+
+With --facts the templates of NodeConfigs are filled, with what that file gives
+and nothing else, and what they give is checked too.`,
 		Example: "  keel validate -f /etc/keel/nodeconfigs\n" +
 			"  keel validate -f motd.yaml -f - < sshd.yaml",
 		Args:                  cobra.NoArgs,
@@ -58,7 +68,7 @@ func (a *app) validate(ctx context.Context, s *validateSettings) error {
 	if err != nil {
 		return err
 	}
-	if err := a.judge(ctx, docs); err != nil {
+	if err := a.judge(ctx, docs, s.Facts); err != nil {
 		return err
 	}
 	results := []judged{}
@@ -91,8 +101,9 @@ func (a *app) validate(ctx context.Context, s *validateSettings) error {
 }
 
 // judge notes in docs what their kinds say about them.
-func (a *app) judge(ctx context.Context, docs []document) error {
+func (a *app) judge(ctx context.Context, docs []document, facts string) error {
 	env := a.env(a.log())
+	env.Facts = facts
 	for _, b := range a.batches(docs) {
 		verdicts := b.kind.Validate(ctx, env, b.docs)
 		if err := ctx.Err(); err != nil {

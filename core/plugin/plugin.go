@@ -27,6 +27,9 @@ type Doc struct {
 // A Kind is one kind of document a backend understands.
 type Kind struct {
 	Name string // "NodeConfig", "Jail", "Instance"
+	// Data names kinds of document that this kind's documents refer to. They are
+	// handed over with them; Targets makes one only of those that cannot be used.
+	Data []string
 	// Validate judges documents without looking at a machine. It returns one
 	// entry a document, nil where it is fine; an entry may join several errors.
 	// Warnings go to env.Log.
@@ -90,6 +93,7 @@ type Env struct {
 	Log         *slog.Logger
 	UID         int           // effective user
 	LockTimeout time.Duration // how long to wait for the machine's lock
+	Facts       string        // file of what the machine itself cannot know; empty: none
 }
 
 // A Set is the full content of one binary.

@@ -30,11 +30,15 @@ func TestCRD_isServed(t *testing.T) {
 func TestCRD_takesGoodNodeConfigs(t *testing.T) {
 	s := server(t)
 	for name, spec := range map[string]string{
-		"type alone":    `{"type": "file"}`,
-		"everything":    `{"type": "file", "params": {"path": "/etc/motd", "content": ""}, "services": ["ssh.service", "a@b\\x2d.timer"], "interval": "1h30m", "suspend": true}`,
+		"type alone": `{"type": "file"}`,
+		"everything": `{"type": "file", "params": {"path": "/etc/motd", "content": ""}, "services": ["ssh.service", "a@b\\x2d.timer"], "interval": "1h30m", "suspend": true,
+			"nodeSelector": {"matchLabels": {"role": "web"}, "matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]},
+			"configMaps": [{"namespace": "default", "name": "app.conf", "as": "app"}], "secrets": [{"namespace": "default", "name": "db", "as": "db", "optional": true}]}`,
 		"least":         `{"type": "file", "interval": "10s"}`,
 		"of parts":      `{"type": "file", "interval": "9s1000ms"}`,
 		"large content": `{"type": "file", "params": {"content": "` + strings.Repeat("x", 1<<20) + `"}}`,
+		"templates":     `{"type": "file", "params": {"path": "/etc/{{ .Node.Name }}"}, "services": ["{{ .OS.ID }}\n.service", "{{` + strings.Repeat("x", 1022) + `"]}`,
+		"every node":    `{"type": "file", "nodeSelector": {}}`,
 		"longest unit":  `{"type": "file", "services": ["` + strings.Repeat("u", 255) + `"]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,8 +60,7 @@ func parseFile(t *testing.T, doc any) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = v1alpha1.ParseNodeConfig(data)
-	return err
+	return v1alpha1.ParseOne(data).Err
 }
 
 // What a file may not hold the server does not take, as far as it can tell; of
@@ -95,6 +98,8 @@ func TestCRD_refusesBadNodeConfigs(t *testing.T) {
 		{name: "service a glob", spec: `{"type": "file", "services": ["*"]}`, want: "spec.services[0]"},
 		{name: "service in other letters", spec: `{"type": "file", "services": ["sшh"]}`, want: "spec.services[0]"},
 		{name: "service too long", spec: `{"type": "file", "services": ["` + strings.Repeat("u", 1025) + `"]}`, want: "spec.services[0]"},
+		{name: "service a bit too long", spec: `{"type": "file", "services": ["` + strings.Repeat("u", 256) + `"]}`, want: "spec.services[0]"},
+		{name: "template of a service too long", spec: `{"type": "file", "services": ["{{` + strings.Repeat("u", 1023) + `"]}`, want: "spec.services[0]"},
 		{name: "service twice", spec: `{"type": "file", "services": ["ssh", "ssh"]}`, want: "spec.services[1]: Duplicate"},
 		{name: "too many services", spec: `{"type": "file", "services": [` + many(65, `"u%d"`) + `]}`, want: "spec.services", file: true},
 		{name: "interval too short", spec: `{"type": "file", "interval": "9999ms"}`, want: "spec.interval"},
@@ -104,6 +109,18 @@ func TestCRD_refusesBadNodeConfigs(t *testing.T) {
 		{name: "interval a number", spec: `{"type": "file", "interval": 600}`, want: "spec.interval"},
 		{name: "interval in words", spec: `{"type": "file", "interval": "1 day"}`, want: "spec.interval"},
 		{name: "interval beyond all", spec: `{"type": "file", "interval": "9999999999h"}`, want: "spec.interval"},
+		{name: "selector of text", spec: `{"type": "file", "nodeSelector": "role=web"}`, want: "spec.nodeSelector"},
+		{name: "selector with an unknown key", spec: `{"type": "file", "nodeSelector": {"labels": {}}}`, want: `unknown field "spec.nodeSelector.labels"`},
+		{name: "selector with an unknown operator", spec: `{"type": "file", "nodeSelector": {"matchExpressions": [{"key": "a", "operator": "in", "values": ["b"]}]}}`, want: "spec.nodeSelector"},
+		{name: "selector without values", spec: `{"type": "file", "nodeSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}`, want: "spec.nodeSelector"},
+		{name: "selector with values", spec: `{"type": "file", "nodeSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}`, want: "spec.nodeSelector"},
+		{name: "configMap without a name for templates", spec: `{"type": "file", "configMaps": [{"namespace": "a", "name": "b"}]}`, want: "spec.configMaps[0].as: Required"},
+		{name: "configMap without a namespace", spec: `{"type": "file", "configMaps": [{"name": "b", "as": "c"}]}`, want: "spec.configMaps[0].namespace: Required"},
+		{name: "secret under a name of no use", spec: `{"type": "file", "secrets": [{"namespace": "a", "name": "b", "as": "c-d"}]}`, want: "spec.secrets[0].as"},
+		{name: "secret in no namespace", spec: `{"type": "file", "secrets": [{"namespace": "a.b", "name": "b", "as": "c"}]}`, want: "spec.secrets[0].namespace"},
+		{name: "secret with a bad name", spec: `{"type": "file", "secrets": [{"namespace": "a", "name": "B", "as": "c"}]}`, want: "spec.secrets[0].name"},
+		{name: "two secrets under one name", spec: `{"type": "file", "secrets": [{"namespace": "a", "name": "b", "as": "c"}, {"namespace": "a", "name": "d", "as": "c"}]}`, want: "spec.secrets[1]: Duplicate"},
+		{name: "too many secrets", spec: `{"type": "file", "secrets": [` + many(65, `{"namespace": "a", "name": "b", "as": "c%d"}`) + `]}`, want: "spec.secrets"},
 		{name: "suspend a string", spec: `{"type": "file", "suspend": "yes"}`, want: "spec.suspend"},
 		{name: "unknown field", spec: `{"type": "file", "param": {}}`, want: `unknown field "spec.param"`},
 	}

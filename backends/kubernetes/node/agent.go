@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/node/facts"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
@@ -29,6 +30,8 @@ const (
 type settings struct {
 	Source          string        `flag:"source" enum:"dir" usage:"where NodeConfigs come from"`
 	ConfigDir       string        `flag:"config-dir" usage:"keep the NodeConfigs in the files of this folder"`
+	Facts           string        `flag:"facts" usage:"file of what the machine itself cannot know, for templates and selectors"`
+	FactsInterval   time.Duration `flag:"facts-interval" usage:"time between two collections of facts"`
 	StateDir        string        `flag:"state-dir" usage:"folder for the status of each NodeConfig"`
 	HostRoot        string        `flag:"host-root" usage:"folder in which the machine's root file system lies; / is this machine"`
 	ExecMode        string        `flag:"exec-mode" enum:"auto|direct|chroot|nsenter" usage:"how commands reach the machine"`
@@ -57,7 +60,7 @@ printed, and the exit code tells how it went.`,
 		Settings: func() any {
 			return &settings{
 				Source: "dir", ConfigDir: "/etc/keel/nodeconfigs", StateDir: "/var/lib/keel/node-agent",
-				HostRoot: "/host", ExecMode: "auto",
+				HostRoot: "/host", ExecMode: "auto", FactsInterval: 5 * time.Minute,
 				DefaultInterval: v1alpha1.DefaultInterval, LockTimeout: 5 * time.Minute,
 			}
 		},
@@ -84,6 +87,12 @@ type agent struct {
 	sweeper  host.Sweeper // of one pass
 	folder   *folder
 	statuses *statuses // nil in a dry run
+
+	facts     facts.Store
+	collected time.Time // when facts were collected
+	edition   int       // number of the facts
+	inputs    inputs    // of the last time that NodeConfigs were resolved
+	unknown   error     // why they could not be collected last time
 
 	entries   map[string]*entry // by target ID
 	looked    bool              // the folder was read once
@@ -112,6 +121,10 @@ func newAgent(env plugin.Env, s settings) (*agent, error) {
 	a := &agent{
 		settings: s, env: env, machine: m, entries: map[string]*entry{},
 		folder: &folder{dir: s.ConfigDir, handlers: env.Handlers, now: env.Now, log: env.Log},
+	}
+	if a.collect(); a.unknown != nil {
+		a.close()
+		return nil, a.unknown
 	}
 	if !s.DryRun {
 		if a.statuses, err = openStatuses(s.StateDir, s.ConfigDir, env.Log); err != nil {
@@ -204,11 +217,14 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 		a.load()
 		a.unswept = a.statuses != nil
 	}
+	a.arrive()
+	if a.collect() || changed {
+		a.resolve()
+	}
 	if a.unswept && a.blind == nil && a.folder.whole() {
 		a.unswept = false
 		a.statuses.sweep(a.named())
 	}
-	a.arrive()
 	now := a.env.Now()
 	if !changed && !a.anyDue(now) {
 		return nil, nil
@@ -287,13 +303,13 @@ func (a *agent) contest() {
 	var all []*config
 	for _, e := range a.entries {
 		if e.config != nil {
-			all = append(all, e.config.claimant())
+			all = append(all, e.claimant())
 		}
 	}
 	lost := conflicts(all, &a.machine.tree.View)
 	for _, e := range a.entries {
 		if e.config != nil {
-			e.lost = lost[e.config.claimant()]
+			e.lost = lost[e.claimant()]
 		}
 	}
 }

@@ -31,9 +31,14 @@ func claimed(nc *v1alpha1.NodeConfig, handlers *plugin.Registry[handler.Handler]
 	if !ok {
 		return nil
 	}
-	return slices.DeleteFunc(d.Claims(nc.Spec.Params), func(claim string) bool {
+	return owned(d, nc.Spec.Params)
+}
+
+// owned is what parameters claim, as far as they tell: a template does not.
+func owned(d handler.Described, params map[string]string) []string {
+	return slices.DeleteFunc(d.Claims(params), func(claim string) bool {
 		kind, what, _ := strings.Cut(claim, ":")
-		return what == "" || kind+":" == pathClaim && !path.IsAbs(what) || kind+":" == fileClaim && !path.IsAbs(what)
+		return v1alpha1.IsTemplate(claim) || what == "" || kind+":" == pathClaim && !path.IsAbs(what) || kind+":" == fileClaim && !path.IsAbs(what)
 	})
 }
 

@@ -10,10 +10,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/node/render"
+	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/plugin"
 )
@@ -40,6 +44,12 @@ type config struct {
 	interval   time.Duration
 	suspend    bool
 	claims     []string
+	depends    bool // on this node: it has templates, a selector, or reads data
+	// What resolve adds: that the selector does not match; that there are Secrets, and
+	// what tells their contents apart.
+	excluded  bool
+	sensitive bool
+	secrets   drift.Secret
 	// err says why this content cannot be kept; last is then the content that is
 	// kept instead, where an earlier one is known.
 	err   error
@@ -54,6 +64,7 @@ func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[h
 		source: source, name: nc.Name, handler: nc.Spec.Type, created: nc.CreationTimestamp.Time, generation: nc.Generation,
 		spec: nc.Spec, suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), err: doc.Err,
 	}
+	c.depends = depends(nc.Spec)
 	if nc.Spec.Interval != nil {
 		c.interval = nc.Spec.Interval.Duration
 	}
@@ -77,6 +88,15 @@ func (c *config) pack() {
 	}
 }
 
+// depends reports whether a spec may say something else on another node.
+func depends(spec v1alpha1.NodeConfigSpec) bool {
+	templates := slices.ContainsFunc(spec.Services, v1alpha1.IsTemplate)
+	for _, value := range spec.Params {
+		templates = templates || v1alpha1.IsTemplate(value)
+	}
+	return templates || spec.NodeSelector != nil || len(spec.ConfigMaps)+len(spec.Secrets) > 0
+}
+
 // judge checks what needs the handler.
 func judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handler]) error {
 	h, err := handlers.Lookup(spec.Type)
@@ -84,18 +104,21 @@ func judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handl
 		return fmt.Errorf("spec.type: %w", err)
 	}
 	errs := []error{h.Validate(spec.Params)}
-	for _, unit := range spec.Services {
-		errs = append(errs, v1alpha1.CheckUnit(unit))
+	for _, key := range slices.Sorted(maps.Keys(spec.Params)) {
+		if err := render.Check(spec.Params[key], len(spec.Secrets) > 0); err != nil {
+			errs = append(errs, fmt.Errorf("spec.params.%s: %w", key, err))
+		}
+	}
+	for i, unit := range spec.Services {
+		if !v1alpha1.IsTemplate(unit) {
+			errs = append(errs, v1alpha1.CheckUnit(unit))
+			continue
+		}
+		if err := render.Check(unit, len(spec.Secrets) > 0); err != nil {
+			errs = append(errs, fmt.Errorf("spec.services[%d]: %w", i, err))
+		}
 	}
 	return errors.Join(errs...)
-}
-
-// claimant is the content whose claims count.
-func (c *config) claimant() *config {
-	if last := c.effective(); last != nil {
-		return last
-	}
-	return c
 }
 
 // effective is the content that is to be kept, or nil.
@@ -104,6 +127,23 @@ func (c *config) effective() *config {
 		return c
 	}
 	return c.last
+}
+
+// Why a NodeConfig leaves the machine alone.
+const (
+	suspended = "suspended"
+	excluded  = "nodeSelector does not match this node"
+)
+
+// idle says why c leaves the machine alone, or nothing.
+func (c *config) idle() string {
+	switch {
+	case c.excluded:
+		return excluded
+	case c.suspend:
+		return suspended
+	}
+	return ""
 }
 
 // faulty is a config that is kept although its file has a mistake.
@@ -121,7 +161,8 @@ func (c *config) fault() error {
 	return fmt.Errorf("%s: %w", c.source, c.err)
 }
 
-// unpack gives the specification, which is not to be changed.
+// unpack gives the specification, as it is on this node once it was resolved. It
+// is not to be changed.
 func (c *config) unpack() (spec v1alpha1.NodeConfigSpec, err error) {
 	if c.packed == nil {
 		return c.spec, nil
@@ -171,12 +212,12 @@ func warn(log *slog.Logger, source string, doc v1alpha1.Document, handlers *plug
 	}
 }
 
-// twice gives every config whose name another document has too an error that
-// names both. Which of them is meant nobody can tell, so none is kept.
+// twice gives every config, of those that are not nil, whose name another document
+// has too an error that names both. Which of them is meant nobody can tell, so none is kept.
 func twice(configs []*config) {
 	first := map[string]int{}
 	for i, c := range configs {
-		if c.name == "" {
+		if c == nil || c.name == "" {
 			continue
 		}
 		j, there := first[c.name]

@@ -51,7 +51,7 @@ func killed(t *testing.T, journal string) {
 			if err != nil {
 				return drift.Result{Err: err}
 			}
-			c := read(env, []plugin.Doc{{Source: "one.yaml", Data: []byte(settingDoc + services)}})[0]
+			c := read(env, []plugin.Doc{{Source: "one.yaml", Data: []byte(settingDoc + services)}}).configs[0]
 			return drift.Ensure(ctx, m.target("one", c, nil), drift.Options{Hook: hook, Lock: func(ctx context.Context) (func(), error) {
 				return m.tree.Lock(ctx, "test")
 			}})

@@ -4,12 +4,14 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/node/render"
 )
 
 // rows gives the first cells of the table whose heading begins with head, without
@@ -57,13 +59,21 @@ func TestDocs_tablesEqualTheCode(t *testing.T) {
 	}
 }
 
+func TestDocs_functionsOfTemplates(t *testing.T) {
+	page := rows(t, "nodeconfig.md", "function")
+	slices.Sort(page)
+	if diff := cmp.Diff(render.Functions(), page); diff != "" {
+		t.Errorf("functions (-code +page):\n%s", diff)
+	}
+}
+
 // Every message of a status stands on the page.
 func TestDocs_messages(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/spec/node-agent.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"configuration applied", "configuration applied, services restarted", "services restarted", "configuration in place", "suspended"} {
+	for _, want := range []string{"configuration applied", "configuration applied, services restarted", "services restarted", "configuration in place", suspended, excluded} {
 		if !strings.Contains(string(text), "`"+want+"`") {
 			t.Errorf("the page lacks the message %q", want)
 		}

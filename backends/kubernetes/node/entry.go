@@ -17,8 +17,11 @@ func backoff() drift.Backoff { return drift.Backoff{Min: time.Second, Max: 5 * t
 // An entry is what the agent remembers of one NodeConfig between two visits. Of
 // visits that found nothing to do nothing else is written down anywhere.
 type entry struct {
-	config *config // as the folder has it; nil: only a journal is left
-	lost   error   // why it is not kept although it is sound
+	config  *config // as the folder has it; nil: only a journal is left
+	of      *config // what is kept of it; nil: nothing
+	content *config // of, resolved with the inputs of edition; without what templates gave
+	edition int
+	lost    error // why it is not kept although it is sound
 
 	visited bool
 	last    time.Time // of the last visit's end
@@ -31,16 +34,26 @@ type entry struct {
 	target  *lazy  // while it is listed
 }
 
+// claimant is the content whose claims count.
+func (e *entry) claimant() *config {
+	if e.content != nil {
+		return e.content
+	}
+	return e.config
+}
+
 // kept reports whether visits bring the machine to what the NodeConfig says, or
 // leave it alone because it is suspended.
 func (e *entry) kept() bool {
-	return e.config != nil && e.config.effective() != nil && e.lost == nil
+	return e.content != nil && e.content.err == nil && !e.content.excluded && e.lost == nil
 }
 
 // A trigger is what a visit is of. Another one makes the entry due at once.
 type trigger struct {
 	generation        int64
 	digest, err, lost string
+	secrets           drift.Secret
+	excluded          bool
 }
 
 func (e *entry) trigger() trigger {
@@ -48,8 +61,11 @@ func (e *entry) trigger() trigger {
 		return trigger{}
 	}
 	t := trigger{generation: e.config.generation, err: text(e.config.err), lost: text(e.lost)}
-	if c := e.config.effective(); c != nil {
-		t.digest = c.digest
+	if c := e.content; c != nil {
+		t.digest, t.secrets, t.excluded = c.digest, c.secrets, c.excluded
+		if c.err != nil {
+			t.err += "\n" + c.err.Error()
+		}
 	}
 	return t
 }

@@ -40,6 +40,7 @@ type folder struct {
 	log      *slog.Logger
 	files    map[string]*file // by name
 	round    int              // of scans
+	edition  int              // number of what ConfigMaps and Secrets hold
 }
 
 // A file is what is known about one file.
@@ -53,6 +54,7 @@ type file struct {
 	read    bool
 	err     error     // why the file as a whole cannot be read
 	configs []*config // in the order of the file
+	data    []*datum  // the same
 }
 
 // scan looks for files that changed, and reports whether what the folder holds
@@ -87,6 +89,7 @@ func (f *folder) scan(eager bool) (changed bool, err error) {
 		if known.round != f.round {
 			delete(f.files, name)
 			changed = true
+			f.edition += min(1, len(known.data))
 		}
 	}
 	return changed, nil
@@ -190,56 +193,23 @@ func (f *folder) broken(known *file, err error) (changed bool) {
 
 // take reads the documents of a file.
 func (f *folder) take(known *file, data []byte) (changed bool) {
-	docs, err := v1alpha1.ParseNodeConfigs(data)
+	docs, err := v1alpha1.Parse(data)
 	if err == nil && len(docs) == 0 {
 		err = errors.New("holds no document; to keep nothing from it any more, remove the file")
 	}
 	if err != nil {
 		return f.broken(known, err)
 	}
-	changed = known.err != nil
-	known.err = nil
-	configs := make([]*config, len(docs))
-	var mistake error
-	names := map[string]bool{}
+	e := edit{folder: f, known: known, names: map[string]bool{}, changed: known.err != nil}
 	for i, doc := range docs {
-		c := newConfig(known.source(i, len(docs)), doc, f.handlers)
-		c.pack()
-		c.last = f.before(known, c)
-		if i < len(known.configs) && same(c, known.configs[i]) {
-			configs[i] = known.configs[i]
+		source := known.source(i, len(docs))
+		if doc.Data != nil {
+			e.datum(source, doc)
 		} else {
-			changed, configs[i] = true, c
-			f.say(doc, c)
-		}
-		if mistake == nil && c.err != nil {
-			mistake = fmt.Errorf("missing in a file with a mistake: %w", c.err)
-		}
-		names[c.name] = true
-	}
-	for _, c := range known.configs {
-		if last := c.effective(); mistake != nil && last != nil && !names[c.name] {
-			// It may be half of a file: what it no longer holds is not gone.
-			changed = changed || text(c.err) != mistake.Error()
-			configs = append(configs, last.faulty(mistake))
+			e.config(source, doc)
 		}
 	}
-	changed = changed || len(configs) != len(known.configs)
-	known.configs = configs
-	return changed
-}
-
-// before is the content that is kept in place of c, when c has a mistake.
-func (f *folder) before(known *file, c *config) *config {
-	if c.err == nil || c.name == "" {
-		return nil
-	}
-	for _, k := range known.configs {
-		if k.name == c.name {
-			return k.effective()
-		}
-	}
-	return nil
+	return e.end()
 }
 
 // same reports that two configs say the same.
@@ -253,17 +223,6 @@ func text(err error) string {
 		return ""
 	}
 	return err.Error()
-}
-
-// say logs what a person should know about a document that is new or changed. A
-// mistake in one with a name shows in its status and is logged by its visit.
-func (f *folder) say(doc v1alpha1.Document, c *config) {
-	switch {
-	case c.err == nil:
-		warn(f.log, c.source, doc, f.handlers)
-	case c.name == "":
-		f.log.Error("document has a mistake", "err", oneLine(c.fault()))
-	}
 }
 
 // source names a document in messages.
@@ -285,6 +244,15 @@ func (f *folder) configs() []*config {
 	return configs
 }
 
+// data gives what the files hold for templates.
+func (f *folder) data() dataset {
+	var data []*datum
+	for _, name := range slices.Sorted(maps.Keys(f.files)) {
+		data = append(data, f.files[name].data...)
+	}
+	return index(data)
+}
+
 // nameless lists what is wrong with files and documents that have no NodeConfig's
 // name to go with.
 func (f *folder) nameless() (unread, invalid []error) {
@@ -296,6 +264,11 @@ func (f *folder) nameless() (unread, invalid []error) {
 		for _, c := range known.configs {
 			if c.name == "" {
 				invalid = append(invalid, c.fault())
+			}
+		}
+		for _, d := range known.data {
+			if d.err != nil {
+				invalid = append(invalid, d.fault())
 			}
 		}
 	}

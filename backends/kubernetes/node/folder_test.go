@@ -315,10 +315,10 @@ func TestFolder_oneBadDocument(t *testing.T) {
 
 func TestFolder_badDocumentsFromTheStart(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", doc("a", "one")+strings.Replace(doc("b", "one"), "path: /", "path: ", 1)+"---\nkind: ConfigMap\n")
+	f.write(t, "a.yaml", doc("a", "one")+strings.Replace(doc("b", "one"), "path: /", "path: ", 1)+"---\nkind: Pod\n")
 	f.poll(t)
 	f.want(t, map[string]string{"a": "one", "b": "nothing (params.path: must be absolute)",
-		"": `nothing (line 12: kind: must be NodeConfig, not "ConfigMap")`})
+		"": `nothing (line 12: kind: must be NodeConfig, ConfigMap or Secret, not "Pod")`})
 	unread, invalid := f.nameless()
 	if len(unread) != 0 || len(invalid) != 1 {
 		t.Errorf("unread %v, invalid %v", unread, invalid)

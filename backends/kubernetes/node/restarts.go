@@ -94,13 +94,13 @@ func (l leftover) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error
 	return nil, nil
 }
 
-// A suspended is a NodeConfig that is to leave the machine alone.
-type suspended string
+// An idle is a NodeConfig that leaves the machine alone, and says why.
+type idle struct{ id, reason string }
 
-func (s suspended) ID() string { return string(s) }
+func (s idle) ID() string { return s.id }
 
-func (s suspended) Observe(context.Context) (declared, observed drift.State, err error) {
-	return drift.State{{Path: drift.Path{"spec"}, Value: drift.Skip{Reason: "suspended"}}}, nil, nil
+func (s idle) Observe(context.Context) (declared, observed drift.State, err error) {
+	return drift.State{{Path: drift.Path{"spec"}, Value: drift.Skip{Reason: s.reason}}}, nil, nil
 }
 
-func (s suspended) Plan(context.Context, drift.Report) ([]drift.Step, error) { return nil, nil }
+func (s idle) Plan(context.Context, drift.Report) ([]drift.Step, error) { return nil, nil }

@@ -60,8 +60,8 @@ func TestRole_once(t *testing.T) {
 			w.write(t, "a.yaml", doc("a", "one"))
 			w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "path: /", "path: ", 1))
 		}, "changed   a\nerror     b: DIR/b.yaml: params.path: must be absolute\n", 3},
-		{"invalid and without a name", func(w *agentWorld) { w.write(t, "b.yaml", "kind: ConfigMap\n") },
-			"error     DIR/b.yaml: line 1: kind: must be NodeConfig, not \"ConfigMap\"\n", 3},
+		{"invalid and without a name", func(w *agentWorld) { w.write(t, "b.yaml", "kind: Pod\n") },
+			"error     DIR/b.yaml: line 1: kind: must be NodeConfig, ConfigMap or Secret, not \"Pod\"\n", 3},
 		{"a name twice", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.write(t, "b.yaml", doc("a", "two")) },
 			"error     a: DIR/a.yaml: metadata.name: a is the name in DIR/b.yaml too, so none of them is kept: rename or remove one\n", 3},
 		{"unreadable", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.write(t, "b.yaml", "a: [") },

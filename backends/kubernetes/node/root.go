@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
@@ -27,6 +28,7 @@ func (a *agent) arrive() {
 		a.env.Log.Info("root can be opened again; everything is visited", "root", a.env.Root)
 	}
 	a.unreached = err
+	a.collected = time.Time{} // what is known of the other machine is not of this one
 	for _, e := range a.entries {
 		e.visited = false
 	}

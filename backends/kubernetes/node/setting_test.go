@@ -36,7 +36,7 @@ func newSetting() setting {
 func (setting) Name() string { return "setting" }
 
 func (setting) Validate(params map[string]string) error {
-	if !strings.HasPrefix(params["path"], "/") {
+	if path := params["path"]; !strings.HasPrefix(path, "/") && !strings.Contains(path, "{{") {
 		return errors.New("params.path: must be absolute")
 	}
 	return nil
@@ -70,7 +70,9 @@ func (s setting) Observe(_ context.Context, m handler.Machine, params map[string
 	return declared, drift.State{{Path: path, Value: string(data)}}, nil
 }
 
-func (setting) Params() []handler.Param { return []handler.Param{{Name: "path"}, {Name: "value"}} }
+func (setting) Params() []handler.Param {
+	return []handler.Param{{Name: "path"}, {Name: "value", Kind: "text"}}
+}
 
 func (setting) Claims(params map[string]string) []string { return []string{"path:" + params["path"]} }
 

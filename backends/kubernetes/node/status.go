@@ -37,15 +37,15 @@ func (e *entry) status(res drift.Result, now time.Time) v1alpha1.NodeStatus {
 		RestartPending:     e.pending,
 		ObservedGeneration: e.config.generation,
 	}
-	c := e.config.effective()
+	c := e.content
 	if c != nil {
 		s.TriggerDigest = c.digest
 	}
 	switch {
 	case res.Err != nil:
 		s.LastResult, s.Message = v1alpha1.Error, cut(oneLine(res.Err), v1alpha1.MaxMessage)
-	case c != nil && c.suspend:
-		s.Message = "suspended"
+	case c != nil && c.idle() != "":
+		s.Message = c.idle()
 	default:
 		s.Message = did(res)
 	}
@@ -101,7 +101,8 @@ func news(before, s v1alpha1.NodeStatus) bool {
 		s.ObservedGeneration != before.ObservedGeneration || s.TriggerDigest != before.TriggerDigest {
 		return true
 	}
-	return s.Message != before.Message && (s.LastResult == v1alpha1.Error || before.Message == "suspended")
+	idle := func(message string) bool { return message == suspended || message == excluded }
+	return s.Message != before.Message && (s.LastResult == v1alpha1.Error || idle(before.Message) || idle(s.Message))
 }
 
 // statuses keeps the status of each NodeConfig in a file of its name.

@@ -27,8 +27,8 @@ func (a *agent) target(id string, e *entry) drift.Target {
 			return leftover{a.machine.restarts(name, name+suffix)}
 		}
 		c := e.config
-		if last := c.effective(); last != nil {
-			c = last
+		if e.of != nil {
+			c = e.of.resolve(a.inputs, a.env.Handlers) // what it gives is not kept in memory
 		}
 		return a.machine.target(id, c, e.lost)
 	}}

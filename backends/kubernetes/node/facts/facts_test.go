@@ -56,7 +56,7 @@ func TestParse_nothing(t *testing.T) {
 
 func TestParse_refuses(t *testing.T) {
 	for _, tt := range []struct{ name, doc, want string }{
-		{"no YAML", "node: [", "not YAML: line 1: did not find expected node content"},
+		{"no YAML", "node: [", "not valid YAML: line 1: did not find expected node content"},
 		{"two documents", "node: {}\n---\nos: {}\n", "holds more than one document"},
 		{"a list", "- a\n", "line 1: must be a mapping of keys to values"},
 		{"an unknown group", "nodes: {}\n", "line 1: nodes: unknown key; known are node, os, kernel, cluster"},

@@ -1,16 +1,16 @@
 package facts
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/tlspu/keel/api/document"
 )
 
 // Parse reads the facts that a person gives: a mapping of the groups node, os,
@@ -26,19 +26,17 @@ import (
 // line, all of them at once.
 func Parse(data []byte) (Facts, error) {
 	f := Given()
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var top yaml.Node
-	switch err := dec.Decode(&top); {
-	case errors.Is(err, io.EOF):
-		return f, nil // nothing is given
+	docs, err := document.Nodes(data)
+	switch {
 	case err != nil:
-		return f, fmt.Errorf("not YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
-	}
-	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return f, err
+	case len(docs) == 0:
+		return f, nil // nothing is given
+	case len(docs) > 1:
 		return f, errors.New("holds more than one document")
 	}
 	p := reader{unread: f.Unread}
-	p.value("", top.Content[0], reflect.ValueOf(&f).Elem(), "")
+	p.value("", docs[0].Content[0], reflect.ValueOf(&f).Elem(), "")
 	return f, errors.Join(p.problems...)
 }
 
