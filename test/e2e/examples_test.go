@@ -45,6 +45,9 @@ func TestExamples_applyTwice(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(root, "etc/ssh/sshd_config.d/05-keys-only.conf")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the drop-in has mode %v (%v), want 0600", info.Mode(), err)
 	}
+	if motd, err := os.ReadFile(filepath.Join(root, "etc/motd")); err != nil || !strings.HasPrefix(string(motd), "Debian GNU/Linux 12 (bookworm), kept by Keel") {
+		t.Errorf("etc/motd: %q, %v", motd, err)
+	}
 	if _, err := os.Lstat(filepath.Join(root, "etc/cron.d/old-backup")); !os.IsNotExist(err) {
 		t.Errorf("etc/cron.d/old-backup is still there: %v", err)
 	}
