@@ -121,7 +121,7 @@ func (f *Facts) Lookup(fact string) (any, error) {
 	if !value.IsValid() {
 		return nil, fmt.Errorf("there is no fact .%s", fact)
 	}
-	if reason := f.reason(fact); value.IsZero() && (reason != "" || value.Kind() == reflect.String && fact != "OS.IDLike") {
+	if reason := f.reason(fact); empty(value) && (reason != "" || value.Kind() == reflect.String && fact != "OS.IDLike") {
 		return nil, &Missing{Fact: fact, Reason: reason}
 	}
 	switch v := value.Interface().(type) {
@@ -132,6 +132,11 @@ func (f *Facts) Lookup(fact string) (any, error) {
 	default:
 		return v, nil
 	}
+}
+
+// empty reports whether a field holds nothing.
+func empty(field reflect.Value) bool {
+	return field.Len() == 0 // of a text, a list or a map
 }
 
 // reason is why a fact is not known, if it is empty.
@@ -155,25 +160,29 @@ func clone(m map[string]string) map[string]string {
 // is none of. It returns the facts that f knows to be something else: the file of
 // an operator does not overrule the machine.
 func (f *Facts) Add(given Facts) (overruled []string) {
-	if f.Unread == nil {
-		f.Unread = map[string]string{}
-	}
 	from := reflect.ValueOf(&given).Elem()
 	each(f, func(group, field reflect.StructField, value reflect.Value) {
 		fact := group.Name + "." + field.Name
 		other := from.FieldByName(group.Name).FieldByName(field.Name)
-		none, said := given.Unread[fact]
-		said = said && none == ""
 		switch {
-		case other.IsZero() && !said:
-		case value.IsZero():
+		case !empty(other) && empty(value):
 			value.Set(other)
-			if said {
-				f.Unread[fact] = ""
+		case !empty(other):
+			if !reflect.DeepEqual(value.Interface(), other.Interface()) {
+				overruled = append(overruled, fact)
 			}
-		case !reflect.DeepEqual(value.Interface(), other.Interface()):
-			overruled = append(overruled, fact)
+		case empty(value) && f.reason(fact) != "" && given.reason(fact) != notGiven:
+			f.note(fact, given.reason(fact))
 		}
 	})
 	return overruled
+}
+
+// note takes down why a fact, or a group of them, is not known where it is empty;
+// with no reason it is known that there is none.
+func (f *Facts) note(what, why string) {
+	if f.Unread == nil {
+		f.Unread = map[string]string{}
+	}
+	f.Unread[what] = why
 }

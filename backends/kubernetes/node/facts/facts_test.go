@@ -57,7 +57,12 @@ func TestParse_nothing(t *testing.T) {
 func TestParse_refuses(t *testing.T) {
 	for _, tt := range []struct{ name, doc, want string }{
 		{"no YAML", "node: [", "not valid YAML: line 1: did not find expected node content"},
-		{"two documents", "node: {}\n---\nos: {}\n", "holds more than one document"},
+		{"two documents of facts", "node: {}\n---\nos: {}\n", "line 3: a second document of this kind; give one of facts, one Node, one Namespace"},
+		{"another kind", "kind: Pod\n", "line 1: kind: must be Node or Namespace, or the keys of facts be given without a kind"},
+		{"another namespace", "kind: Namespace\nmetadata: {name: default, uid: a}\n", "line 1: metadata: must be that of the namespace kube-system, with its uid"},
+		{"a Node without a name", "kind: Node\nmetadata: {}\n", "line 1: metadata.name: is missing"},
+		{"no Node", "kind: Node\nmetadata: []\n", "line 1: is no Node: json: cannot unmarshal array into Go struct field Node.metadata of type v1.ObjectMeta"},
+		{"a Node and facts that differ", "kind: Node\nmetadata: {name: a}\n---\nnode: {name: b}\n", ".Node.Name: is another one in the object of the same file"},
 		{"a list", "- a\n", "line 1: must be a mapping of keys to values"},
 		{"an unknown group", "nodes: {}\n", "line 1: nodes: unknown key; known are node, os, kernel, cluster"},
 		{"an unknown fact", "os:\n  ID: a\n", "line 2: os.ID: unknown key; known are id, idLike, versionID, versionCodename, name, prettyName"},

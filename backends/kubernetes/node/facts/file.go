@@ -23,20 +23,34 @@ import (
 //
 // null says that there is none; what is left out is not known. It is strict:
 // unknown and repeated keys and values of a wrong type are errors that give the
-// line, all of them at once.
+// line, all of them at once. Beside it or instead, the file may hold a Node and the
+// namespace kube-system as kubectl prints them.
 func Parse(data []byte) (Facts, error) {
-	f := Given()
+	f, given := Given(), Given()
 	docs, err := document.Nodes(data)
-	switch {
-	case err != nil:
+	if err != nil {
 		return f, err
-	case len(docs) == 0:
-		return f, nil // nothing is given
-	case len(docs) > 1:
-		return f, errors.New("holds more than one document")
 	}
-	p := reader{unread: f.Unread}
-	p.value("", docs[0].Content[0], reflect.ValueOf(&f).Elem(), "")
+	p := reader{unread: given.Unread}
+	seen := map[string]bool{}
+	for _, doc := range document.Filled(docs) {
+		n := doc.Content[0]
+		kind := kindOf(n)
+		switch {
+		case seen[kind]:
+			p.fail(n, "", "a second document of this kind; give one of facts, one Node, one Namespace")
+		case kind == "":
+			p.value("", n, reflect.ValueOf(&given).Elem(), "")
+		case kind == "Node" || kind == "Namespace":
+			p.object(kind, n, &f)
+		default:
+			p.fail(n, "kind", "must be Node or Namespace, or the keys of facts be given without a kind")
+		}
+		seen[kind] = true
+	}
+	for _, fact := range f.Add(given) {
+		p.problems = append(p.problems, fmt.Errorf(".%s: is another one in the object of the same file", fact))
+	}
 	return f, errors.Join(p.problems...)
 }
 
