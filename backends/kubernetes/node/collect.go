@@ -17,7 +17,7 @@ func (a *agent) collect() (changed bool) {
 		return false
 	}
 	a.collected = now
-	f, err := gather(&a.machine.tree.View, a.settings.Facts, a.env.Log)
+	f, overruled, err := gather(&a.machine.tree.View, a.settings.Facts)
 	if text(err) != text(a.unknown) && ready {
 		if err != nil {
 			a.env.Log.Error("facts cannot be collected; the former ones are used", "err", oneLine(err))
@@ -29,6 +29,7 @@ func (a *agent) collect() (changed bool) {
 	if err != nil || ready && reflect.DeepEqual(f, before) {
 		return false
 	}
+	warnOfFacts(a.env.Log, overruled, a.settings.Facts)
 	a.facts.Set(f)
 	a.edition++
 	return true

@@ -19,27 +19,32 @@ import (
 
 // gather collects what is known about the node: what the machine tells, where there
 // is one to look at, and what the file of an operator adds to it. Without a
-// file's name there is no such file.
-func gather(files *host.View, file string, log *slog.Logger) (facts.Facts, error) {
-	f := facts.Given()
+// file's name there is no such file. overruled are the facts of which the machine
+// tells another value, which counts.
+func gather(files *host.View, file string) (f facts.Facts, overruled []string, err error) {
+	f = facts.Given()
 	if files != nil {
 		f = facts.FromHost(files)
 	}
 	if file == "" {
-		return f, nil
+		return f, nil, nil
 	}
 	data, err := readFile(file)
 	if err != nil {
-		return f, &plugin.Exit{Code: exitUnreadable, Err: fmt.Errorf("facts %s: %w", file, err)}
+		return f, nil, &plugin.Exit{Code: exitUnreadable, Err: fmt.Errorf("facts %s: %w", file, err)}
 	}
 	given, err := facts.Parse(data)
 	if err != nil {
-		return f, &plugin.Exit{Code: exitInvalid, Err: eachLine("facts "+file, err)}
+		return f, nil, &plugin.Exit{Code: exitInvalid, Err: eachLine("facts "+file, err)}
 	}
-	for _, fact := range f.Add(given) {
+	return f, f.Add(given), nil
+}
+
+// warnOfFacts says which facts of a file have no effect.
+func warnOfFacts(log *slog.Logger, overruled []string, file string) {
+	for _, fact := range overruled {
 		log.Warn("the machine itself tells another value of a fact; the file's has no effect", "fact", fact, "file", file)
 	}
-	return f, nil
 }
 
 // eachLine puts a prefix before every line of an error.
@@ -73,7 +78,8 @@ func FactsRole() plugin.Role {
 			if err != nil {
 				return &plugin.Exit{Code: exitUnreadable, Err: err}
 			}
-			f, err := gather(files, s.Facts, env.Log)
+			f, overruled, err := gather(files, s.Facts)
+			warnOfFacts(env.Log, overruled, s.Facts)
 			if err := errors.Join(err, files.Close()); err != nil {
 				return err
 			}

@@ -35,7 +35,7 @@ func validate(_ context.Context, env plugin.Env, docs []plugin.Doc) []error {
 	var unknown error
 	if env.Facts != "" {
 		var f facts.Facts
-		if f, unknown = gather(nil, env.Facts, env.Log); unknown == nil {
+		if f, _, unknown = gather(nil, env.Facts); unknown == nil {
 			set.resolve(inputs{facts: f, find: set.find}, env)
 		}
 	}
@@ -112,10 +112,11 @@ func targets(_ context.Context, env plugin.Env, docs []plugin.Doc) ([]drift.Targ
 	if err != nil {
 		return nil, err
 	}
-	f, err := gather(&m.tree.View, env.Facts, env.Log)
+	f, overruled, err := gather(&m.tree.View, env.Facts)
 	if err != nil {
 		return nil, err
 	}
+	warnOfFacts(env.Log, overruled, env.Facts)
 	set := read(env, docs)
 	set.resolve(inputs{facts: f, find: set.find}, env)
 	lost := conflicts(set.known(), &m.tree.View)

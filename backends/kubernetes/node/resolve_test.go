@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -268,6 +269,7 @@ func secretDoc(value string) string {
 func TestAgent_secrets(t *testing.T) {
 	w := newAgentWorld(t)
 	w.env.Handlers.Register("file", fileplugin.New())
+	w.env.Log = slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.settings.DefaultInterval = 24 * time.Hour
 	w.osRelease(t, "ID=debian\n")
 	w.write(t, "a.yaml", secretConfig)

@@ -16,7 +16,7 @@ import (
 
 // Functions lists the names of the functions that templates may use.
 func Functions() []string {
-	names := append(slices.Collect(maps.Keys(New(Data{}).functions())), "and", "or", "not")
+	names := append(slices.Collect(maps.Keys(New(Data{}).callable)), "and", "or", "not")
 	slices.Sort(names)
 	return names
 }

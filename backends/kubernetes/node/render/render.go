@@ -46,12 +46,17 @@ type Object struct {
 // value.
 type Run struct {
 	data        Data
+	callable    template.FuncMap
 	steps, work int
 	secret      bool
 }
 
 // New begins to render the values of a NodeConfig.
-func New(d Data) *Run { return &Run{data: d} }
+func New(d Data) *Run {
+	r := &Run{data: d}
+	r.callable = r.functions()
+	return r
+}
 
 // Value renders a value; one that is no template is returned as it is. secret says
 // that it was made from a Secret.
@@ -68,14 +73,14 @@ func (r *Run) Value(value string) (text string, secret bool, err error) {
 }
 
 func (r *Run) run(value string) (string, error) {
-	set, err := compile(value, r.functions())
+	set, err := compile(value, r.callable)
 	if err != nil {
 		return "", err
 	}
 	if err := r.step(set.cost); err != nil {
 		return "", err
 	}
-	t := template.New(mainName).Option("missingkey=error").Funcs(r.functions()).Funcs(r.hooks())
+	t := template.New(mainName).Option("missingkey=error").Funcs(r.callable).Funcs(r.hooks())
 	for name, tree := range set.trees {
 		if _, err := t.AddParseTree(name, tree); err != nil {
 			return "", err
@@ -95,7 +100,7 @@ func Check(value string, withhold bool) error {
 	if !v1alpha1.IsTemplate(value) {
 		return nil
 	}
-	if _, err := compile(value, New(Data{}).functions()); err != nil {
+	if _, err := compile(value, New(Data{}).callable); err != nil {
 		return explain(err, withhold)
 	}
 	return nil
