@@ -63,14 +63,14 @@ func TestApply_output(t *testing.T) {
 			name:    "a noted drift is refused",
 			docs:    "kind: Note\nname: a\nwant: one\nremark: ask first\n",
 			want:    16,
-			wantOut: "error     a: write a \"one\": refused: text is not changed by a machine: ask first\n",
+			wantOut: "error     a: write a \"one\": refused: text is left as it is: ask first\n",
 		},
 		{
 			name:    "a dry run shows refusals",
 			docs:    "kind: Note\nname: a\nwant: one\nremark: ask first\n",
 			args:    []string{"--dry-run"},
 			want:    16,
-			wantOut: "error     a: write a \"one\": refused: text is not changed by a machine: ask first\n",
+			wantOut: "error     a: write a \"one\": refused: text is left as it is: ask first\n",
 		},
 		{
 			name:    "what can only be compared cannot be applied",

@@ -84,7 +84,7 @@ func refusal(report Report, s Step) (refused string, err error) {
 			continue
 		}
 		if f.Note != "" {
-			return fmt.Sprintf("%s is not changed by a machine: %s", f.Path, f.Note), nil
+			return fmt.Sprintf("%s is left as it is: %s", f.Path, f.Note), nil
 		}
 		if f.Verdict == NotRead && !s.Blind {
 			return fmt.Sprintf("%s is unknown: %s", f.Path, f.Reason), nil

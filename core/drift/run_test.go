@@ -101,12 +101,12 @@ func TestRun_refusals(t *testing.T) {
 		want string
 	}{
 		{"drift is written", Step{Do: do, Writes: []Path{{"name"}}}, ": changed\n"},
-		{"noted", Step{Do: do, Writes: []Path{{"role"}}}, ": refused role is not changed by a machine: demoting destroys data\n"},
-		{"noted, blind", Step{Do: do, Blind: true, Writes: []Path{{"role"}}}, ": refused role is not changed by a machine: demoting destroys data\n"},
+		{"noted", Step{Do: do, Writes: []Path{{"role"}}}, ": refused role is left as it is: demoting destroys data\n"},
+		{"noted, blind", Step{Do: do, Blind: true, Writes: []Path{{"role"}}}, ": refused role is left as it is: demoting destroys data\n"},
 		{"unknown", Step{Do: do, Writes: []Path{{"hosts", "fqdn"}}}, ": refused hosts.fqdn is unknown: root only\n"},
 		{"unknown below", Step{Do: do, Writes: []Path{{"hosts"}}}, ": refused hosts.fqdn is unknown: root only\n"},
 		{"part of an unknown leaf", Step{Do: do, Writes: []Path{{"hosts", "fqdn", "x"}}}, ": refused hosts.fqdn is unknown: root only\n"},
-		{"everything", Step{Do: do, Writes: []Path{{}}}, ": refused role is not changed by a machine: demoting destroys data\n"},
+		{"everything", Step{Do: do, Writes: []Path{{}}}, ": refused role is left as it is: demoting destroys data\n"},
 		{"unknown, blind", Step{Do: do, Blind: true, Writes: []Path{{"hosts"}}}, ": changed\n"},
 		{"refuses itself", Step{Refuse: "needs a reboot"}, ": refused needs a reboot\n"},
 		{"a note does nothing", Step{Note: "by hand", Writes: []Path{{"role"}}}, ":\n"},
