@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/restart"
 	"github.com/tlspu/keel/test/contract"
@@ -130,9 +128,10 @@ func TestHost_restartsAreProven(t *testing.T) {
 	})
 }
 
-// systemctl behind a chroot restarts nothing; what it then says is not taken for
-// a restart.
-func TestHost_chrootFromOutsideRestartsNothing(t *testing.T) {
+// From outside its PID namespace systemd does not know who asks, and mostly does
+// not answer ("Transport endpoint is not connected"), sometimes in the middle of
+// it all. Then the mark stays, and the error says what would work.
+func TestHost_chrootFromOutsideIsNoProof(t *testing.T) {
 	h := boot(t)
 	runners, err := host.Runners(h.Root(), host.Chroot)
 	if err != nil {
@@ -143,20 +142,20 @@ func TestHost_chrootFromOutsideRestartsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	journal := restart.NewFile(tree, "/journal.json")
-	want := restart.Record{Phase: restart.Ensuring, Units: map[string]string{"ok.service": ""}}
-	if err := journal.Save(t.Context(), want); err != nil {
+	if err := journal.Save(t.Context(), restart.Record{Phase: restart.Ensuring, Units: map[string]string{"ok.service": ""}}); err != nil {
 		t.Fatal(err)
 	}
 	before := invocation(t, h, "ok.service")
 	err = restart.Prove(t.Context(), runners(h.Root()), journal)
-	if err == nil || !strings.Contains(err.Error(), "use exec mode nsenter") {
-		t.Errorf("got %v, want an error that names the mode that works", err)
-	}
-	if after := invocation(t, h, "ok.service"); after != before {
-		t.Error("it was restarted")
-	}
-	if got, ok, err := journal.Load(t.Context()); !ok || err != nil || !cmp.Equal(got, want) {
-		t.Errorf("journal: got %v, %t, %v, want it open as it was", got, ok, err)
+	restarted := invocation(t, h, "ok.service") != before
+	rec, open, loadErr := journal.Load(t.Context())
+	switch {
+	case loadErr != nil:
+		t.Error(loadErr)
+	case err == nil && (open || !restarted):
+		t.Errorf("no error, the journal open: %t, restarted: %t", open, restarted)
+	case err != nil && (!open || !strings.Contains(err.Error(), "use exec mode nsenter")):
+		t.Errorf("got %v, the journal open: %t (%+v), want it open and an error that names the mode that works", err, open, rec)
 	}
 }
 

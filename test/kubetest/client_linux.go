@@ -163,10 +163,15 @@ func (s *Server) Namespace(t testing.TB, prefix string) string {
 	return ns.Name
 }
 
-// Node makes a node, with the status that a kubelet would have given it.
+// Node makes a node, with the status that a kubelet would have given it. It is
+// removed at the end of t, since its name is the whole cluster's.
 func (s *Server) Node(t testing.TB, n corev1.Node) {
 	t.Helper()
 	s.create(t, "/api/v1/nodes", &n, nil)
+	t.Cleanup(func() {
+		// It may be gone already, or the server.
+		_ = s.Do(context.WithoutCancel(t.Context()), s.Admin(), http.MethodDelete, "/api/v1/nodes/"+n.Name, nil, nil)
+	})
 	patch := map[string]any{"status": n.Status}
 	if err := s.Do(t.Context(), s.Admin(), http.MethodPatch, "/api/v1/nodes/"+n.Name+"/status", patch, nil); err != nil {
 		t.Fatal(err)

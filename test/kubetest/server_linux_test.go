@@ -144,6 +144,7 @@ func TestInstallCRDs_checksWhatIsStored(t *testing.T) {
 	s.InstallCRDs(t, "../../deploy/kubernetes/crd")
 	good := `{"apiVersion": "keel.tlspu.io/v1alpha1", "kind": "NodeConfig", "metadata": {"name": "good"}, "spec": {"type": "file"}}`
 	s.Kubectl(t, good, "create", "-f", "-")
+	s.Kubectl(t, good, "delete", "-f", "-")
 	bad := map[string]any{"apiVersion": "keel.tlspu.io/v1alpha1", "kind": "NodeConfig", "metadata": map[string]any{"name": "bad"}, "spec": map[string]any{}}
 	err := s.Do(t.Context(), s.Admin(), http.MethodPost, "/apis/keel.tlspu.io/v1alpha1/nodeconfigs", bad, nil)
 	if code(err) != http.StatusUnprocessableEntity || !strings.Contains(err.Error(), "spec.type") {

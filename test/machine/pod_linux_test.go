@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestStart_runsInAPod(t *testing.T) {
@@ -85,6 +87,22 @@ func TestStart_runsInAPod(t *testing.T) {
 	h.Off()
 	if exit := (*exec.ExitError)(nil); !errors.As(p.Wait(), &exit) {
 		t.Errorf("the pod outlived its host: %v", p.Wait())
+	}
+}
+
+// The process that starts a pod stays where it is.
+func TestInThread_leavesTheProcessAlone(t *testing.T) {
+	for range 200 {
+		var tid int
+		done := make(chan struct{})
+		go func() {
+			inThread(func() { tid = unix.Gettid() })
+			close(done)
+		}()
+		<-done
+		if tid == 0 || tid == os.Getpid() {
+			t.Fatalf("it ran in thread %d of process %d", tid, os.Getpid())
+		}
 	}
 }
 

@@ -51,10 +51,7 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 func start(cmd *exec.Cmd, enter func() error) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
-	go func() {
-		// Never unlocked: the thread ends with the goroutine, for nothing else
-		// could run in it.
-		runtime.LockOSThread()
+	go inThread(func() {
 		err := enter()
 		if err == nil {
 			err = cmd.Start()
@@ -67,6 +64,26 @@ func start(cmd *exec.Cmd, enter func() error) (*Process, error) {
 			p.err = cmd.Wait()
 		}
 		close(p.ended)
-	}()
+	})
 	return p, <-started
+}
+
+// inThread runs f in a thread that ends with it, for nothing else could run in a
+// thread that has changed namespaces. It is not the first one of the process,
+// which cannot end, and whose mounts are those of /proc/self.
+func inThread(f func()) {
+	runtime.LockOSThread()
+	if syscall.Gettid() != syscall.Getpid() {
+		f()
+		return
+	}
+	// While this goroutine holds the first thread, another gets another one.
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		f()
+		close(done)
+	}()
+	<-done
+	runtime.UnlockOSThread()
 }
