@@ -126,6 +126,9 @@ func (c *compiler) node(n parse.Node) (cost int) {
 			return 0
 		}
 		cost = add(cost, inner)
+	case *parse.TextNode, *parse.CommentNode, *parse.BreakNode, *parse.ContinueNode:
+	default:
+		c.fail(n, "%s is not known here", n)
 	}
 	return add(cost, 1)
 }
@@ -164,6 +167,8 @@ func (c *compiler) command(cmd *parse.CommandNode, piped bool) (cost int) {
 		if n.Ident == "index" && !piped && len(cmd.Args) > 2 && allText(cmd.Args[2:]) {
 			cmd.Args[0] = parse.NewIdentifier(fieldHook).SetPos(n.Pos) // its error may name the key
 		}
+	default:
+		c.path(n) // there is none, but the kind of the node is looked at
 	}
 	return add(cost, len(cmd.Args))
 }
@@ -204,6 +209,9 @@ func (c *compiler) path(n parse.Node) (args []parse.Node, cost int) {
 	case *parse.ChainNode:
 		base, cost = c.arg(n.Node)
 		names = n.Field
+	case *parse.DotNode, *parse.NilNode, *parse.BoolNode, *parse.NumberNode, *parse.StringNode, *parse.IdentifierNode:
+	default:
+		c.fail(n, "%s is not known here", n)
 	}
 	if len(names) == 0 {
 		return nil, cost
