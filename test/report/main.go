@@ -36,7 +36,7 @@ func run(args []string, ci bool) (ok bool, err error) {
 		args = append(args[:2:2], append([]string{"-race"}, args[2:]...)...)
 		env = append(env, "CGO_ENABLED=1")
 	} else {
-		missing = append(missing, skip{"all -race", "needs a C compiler: apt-get install gcc libc6-dev"})
+		missing = append(missing, skip{everywhere + " -race", "needs a C compiler: apt-get install gcc libc6-dev"})
 	}
 
 	cmd := exec.Command("go", args...)

@@ -46,7 +46,9 @@ func TestReadme_showsTheReport(t *testing.T) {
 				if _, err := fmt.Sscanf(test, "%s (%d subtests)", &name, &count); err != nil {
 					count = 0
 				}
-				exists(t, pkg, name)
+				if pkg != everywhere {
+					exists(t, pkg, name)
+				}
 				for i := range max(count, 1) {
 					full := name
 					if count > 0 {

@@ -24,6 +24,9 @@ type event struct {
 
 type skip struct{ test, reason string }
 
+// everywhere stands for the package of what no package ran.
+const everywhere = "all"
+
 // tally follows one run of go test.
 type tally struct {
 	w              io.Writer
