@@ -22,7 +22,7 @@ func inMounts(t *testing.T) bool {
 	if os.Getenv("KEEL_TEST_MOUNTS") == t.Name() {
 		return true
 	}
-	parts.Need(t, "root", "unshare")
+	parts.Need(t, "root", "mounted root", "unshare")
 	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", "--propagation", "private", "--",
 		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), "KEEL_TEST_MOUNTS="+t.Name())

@@ -51,7 +51,7 @@ type Host struct {
 // cannot be done; see package parts.
 func Boot(t testing.TB, o Options) *Host {
 	t.Helper()
-	parts.Need(t, "root", "debian-root", "nsenter", "unshare", "mount")
+	parts.Need(t, "root", "debian-root", "cgroup2", "mounted root", "nsenter", "unshare", "mount")
 	h, err := newHost(o, t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func TestBoot_isAMachineOfItsOwn(t *testing.T) {
 
 func TestBoot_failsWithTheReason(t *testing.T) {
 	unit := "[Service]\nType=oneshot\nExecStart=false\n"
-	parts.Need(t, "root", "debian-root", "nsenter")
+	parts.Need(t, "root", "debian-root", "cgroup2", "mounted root", "nsenter")
 	h, err := newHost(Options{Name: "bad", Prepare: func(root string) error {
 		return installUnit(root, "bad.service", unit)
 	}}, t.TempDir())
@@ -99,7 +99,7 @@ func TestHost_endsWithItsProcess(t *testing.T) {
 		<-t.Context().Done()
 		return
 	}
-	parts.Need(t, "root", "debian-root")
+	parts.Need(t, "root", "debian-root", "cgroup2", "mounted root")
 	child := exec.Command(os.Args[0], "-test.run=^TestHost_endsWithItsProcess$")
 	child.Env = append(os.Environ(), "KEEL_TEST_HOST_CHILD=1", "TMPDIR="+t.TempDir())
 	out, err := child.StdoutPipe()

@@ -14,8 +14,8 @@ import (
 )
 
 // Need skips t, or fails it when CI=true, unless every named part is here. A
-// name is "root" (uid 0), "debian-root" (see Dir), a command that Path knows, or
-// a command on PATH.
+// name is "root" (uid 0), "debian-root" (see Dir), "cgroup2" and "mounted root"
+// (mounts of this process), a command that Path knows, or a command on PATH.
 func Need(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -55,6 +55,14 @@ func find(name string) error {
 		if _, err := os.Stat(Path(name)); err != nil {
 			return fmt.Errorf("build it once with `make parts` as root")
 		}
+	case "cgroup2":
+		if !mounted(func(_, kind string) bool { return kind == name }) {
+			return fmt.Errorf("mount it: mount -t cgroup2 none /sys/fs/cgroup")
+		}
+	case "mounted root":
+		if !mounted(func(point, _ string) bool { return point == "/" }) {
+			return fmt.Errorf("run the tests where / is a mount point, not in a plain chroot")
+		}
 	case "controller-gen":
 		if _, err := exec.LookPath(name); err != nil {
 			return fmt.Errorf("build it once with `make generate`, and test with `make test`")
@@ -69,6 +77,20 @@ func find(name string) error {
 		}
 	}
 	return nil
+}
+
+// mounted reports whether a mount of this process is what is looked for.
+func mounted(is func(point, kind string) bool) bool {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 2 && is(f[1], f[2]) {
+			return true
+		}
+	}
+	return false
 }
 
 // packages maps the commands that tests need to the Debian packages that hold
