@@ -49,7 +49,7 @@ func FuzzWalk(f *testing.F) {
 		var want unix.Stat_t
 		fd, wantErr := unix.Openat2(int(tree.root.Fd()), path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT})
 		if errors.Is(wantErr, unix.ENOSYS) {
-			t.Skip("this kernel has no openat2")
+			parts.Missing(t, "openat2", "run the tests on Linux 5.6 or later")
 		}
 		if wantErr == nil {
 			must(t, unix.Fstat(fd, &want))

@@ -20,12 +20,19 @@ func Need(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if err := find(name); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("needs %s: %v", name, err)
-			}
-			t.Skipf("needs %s: %v", name, err)
+			Missing(t, name, err.Error())
 		}
 	}
+}
+
+// Missing skips t, or fails it when CI=true, for a part that only the test
+// itself could find to be missing; how says how to get it.
+func Missing(t testing.TB, name, how string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatalf("needs %s: %s", name, how)
+	}
+	t.Skipf("needs %s: %s", name, how)
 }
 
 // Dir is the folder in which a built part lies: "debian-root" is the root of a
