@@ -232,7 +232,7 @@ func TestAddToScheme_knowsTheTypes(t *testing.T) {
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{"NodeConfig", "NodeConfigList"} {
+	for _, kind := range []string{"NodeConfig", "NodeConfigList", "NodeState", "NodeStateList"} {
 		if !s.Recognizes(GroupVersion.WithKind(kind)) {
 			t.Errorf("the scheme does not know %s", kind)
 		}

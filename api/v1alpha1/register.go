@@ -20,7 +20,7 @@ var GroupVersion = schema.GroupVersion{Group: "keel.tlspu.io", Version: "v1alpha
 
 // AddToScheme registers the types of this package with s.
 func AddToScheme(s *runtime.Scheme) error {
-	s.AddKnownTypes(GroupVersion, &NodeConfig{}, &NodeConfigList{})
+	s.AddKnownTypes(GroupVersion, &NodeConfig{}, &NodeConfigList{}, &NodeState{}, &NodeStateList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

@@ -12,7 +12,10 @@ import (
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-const nodeConfigs = "/apis/keel.tlspu.io/v1alpha1/nodeconfigs"
+const (
+	nodeConfigs = "/apis/keel.tlspu.io/v1alpha1/nodeconfigs"
+	nodeStates  = "/apis/keel.tlspu.io/v1alpha1/nodestates"
+)
 
 // object is a JSON object.
 type object = map[string]any
@@ -46,6 +49,13 @@ func node(message string) object {
 }
 
 func entries(e object) object { return object{"status": object{"nodes": e}} }
+
+// nodeState is what an agent creates, but for the owner.
+func nodeState(name string) object {
+	return object{"apiVersion": "keel.tlspu.io/v1alpha1", "kind": "NodeState", "metadata": object{"name": name}}
+}
+
+func configs(e object) object { return object{"status": object{"configs": e}} }
 
 // status is what the server has.
 type status struct {

@@ -21,7 +21,7 @@ import (
 // deployed is done once: all tests share the server.
 var deployed sync.Once
 
-// deploy applies the whole folder and waits until the policy works.
+// deploy applies the whole folder and waits until the policies work.
 func deploy(t *testing.T) *kubetest.Server {
 	t.Helper()
 	s := server(t)
@@ -31,9 +31,10 @@ func deploy(t *testing.T) *kubetest.Server {
 		s.Kubectl(t, "", "apply", "-k", ".")
 		nodeConfig(t, s, "policy-works")
 		c := unbound(t, s)
-		await(t, "the policy works", func() bool {
-			err := s.Do(t.Context(), c, http.MethodPatch, nodeConfigs+"/policy-works/status?dryRun=All", entries(object{"n1": node("")}), nil)
-			return err != nil && strings.Contains(err.Error(), "not bound to a node")
+		bound := func(err error) bool { return err == nil || !strings.Contains(err.Error(), "not bound to a node") }
+		await(t, "the policies work", func() bool {
+			return !bound(s.Do(t.Context(), c, http.MethodPatch, nodeConfigs+"/policy-works/status?dryRun=All", entries(object{"n1": node("")}), nil)) &&
+				!bound(s.Do(t.Context(), c, http.MethodPost, nodeStates+"?dryRun=All", nodeState("n1"), nil))
 		})
 	})
 	return s
@@ -194,6 +195,12 @@ func TestRights_areTheLeast(t *testing.T) {
 		{http.MethodGet, nodeConfigs, nil, 0},
 		{http.MethodGet, one, nil, 0},
 		{http.MethodPatch, one + "/status", entries(object{"rights-1": node("")}), 0},
+		{http.MethodGet, nodeStates, nil, 0},
+		{http.MethodGet, nodeStates + "?fieldSelector=metadata.name%3Drights-1", nil, 0},
+		{http.MethodPost, nodeStates, nodeState("rights-1"), 0},
+		{http.MethodGet, nodeStates + "/rights-1", nil, 0},
+		{http.MethodPatch, nodeStates + "/rights-1", object{}, 0},
+		{http.MethodPatch, nodeStates + "/rights-1/status", configs(object{"rights": node("")}), 0},
 		{http.MethodGet, core + "/nodes/rights-1", nil, 0},
 		{http.MethodGet, core + "/nodes?fieldSelector=metadata.name%3Drights-1", nil, 0},
 		{http.MethodGet, core + "/namespaces/kube-system", nil, 0},
@@ -204,6 +211,9 @@ func TestRights_areTheLeast(t *testing.T) {
 		{http.MethodDelete, one, nil, 403},
 		{http.MethodDelete, nodeConfigs, nil, 403},
 		{http.MethodPost, nodeConfigs, document("rights-2", object{"type": "file"}), 403},
+		{http.MethodPut, nodeStates + "/rights-1", nodeState("rights-1"), 403},
+		{http.MethodDelete, nodeStates + "/rights-1", nil, 403},
+		{http.MethodDelete, nodeStates, nil, 403},
 		{http.MethodPatch, core + "/nodes/rights-1", object{"metadata": object{"labels": object{"a": "b"}}}, 403},
 		{http.MethodPatch, core + "/nodes/rights-1/status", object{}, 403},
 		{http.MethodGet, core + "/namespaces", nil, 403},
