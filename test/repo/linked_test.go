@@ -11,7 +11,6 @@ var unwanted = []struct{ pkg, why string }{
 	{"k8s.io/client-go/kubernetes", "registers every API group at start, 12 ms; ask for the few kinds needed"},
 	{"sigs.k8s.io/controller-runtime/pkg/metrics", "13 ms at every start"},
 	{"net/http/pprof", "opens a door by being imported"},
-	{"expvar", "opens a door by being imported"},
 	{"plugin", "needs cgo, and a dynamic binary"},
 	{"testing", "test code"},
 }
