@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -178,76 +177,6 @@ func TestPolicy_leavesOthersAlone(t *testing.T) {
 		if err := patchStatus(t, s, s.Admin(), "others", body); err != nil {
 			t.Errorf("step %d: %v", i, err)
 		}
-	}
-}
-
-func TestRights_areTheLeast(t *testing.T) {
-	s := deploy(t)
-	nodeConfig(t, s, "rights")
-	c := agent(t, s, "rights-1")
-	const one, core = nodeConfigs + "/rights", "/api/v1"
-	spec := object{"spec": object{"suspend": true}}
-	tests := []struct {
-		method, path string
-		body         any
-		want         int
-	}{
-		{http.MethodGet, nodeConfigs, nil, 0},
-		{http.MethodGet, one, nil, 0},
-		{http.MethodPatch, one + "/status", entries(object{"rights-1": node("")}), 0},
-		{http.MethodGet, nodeStates, nil, 0},
-		{http.MethodGet, nodeStates + "?fieldSelector=metadata.name%3Drights-1", nil, 0},
-		{http.MethodPost, nodeStates, nodeState("rights-1"), 0},
-		{http.MethodGet, nodeStates + "/rights-1", nil, 0},
-		{http.MethodPatch, nodeStates + "/rights-1", object{}, 0},
-		{http.MethodPatch, nodeStates + "/rights-1/status", configs(object{"rights": node("")}), 0},
-		{http.MethodGet, core + "/nodes/rights-1", nil, 0},
-		{http.MethodGet, core + "/nodes?fieldSelector=metadata.name%3Drights-1", nil, 0},
-		{http.MethodGet, core + "/namespaces/kube-system", nil, 0},
-
-		{http.MethodPatch, one, spec, 403},
-		{http.MethodPut, one, document("rights", object{"type": "file"}), 403},
-		{http.MethodPut, one + "/status", document("rights", object{"type": "file"}), 403},
-		{http.MethodDelete, one, nil, 403},
-		{http.MethodDelete, nodeConfigs, nil, 403},
-		{http.MethodPost, nodeConfigs, document("rights-2", object{"type": "file"}), 403},
-		{http.MethodPut, nodeStates + "/rights-1", nodeState("rights-1"), 403},
-		{http.MethodDelete, nodeStates + "/rights-1", nil, 403},
-		{http.MethodDelete, nodeStates, nil, 403},
-		{http.MethodPatch, core + "/nodes/rights-1", object{"metadata": object{"labels": object{"a": "b"}}}, 403},
-		{http.MethodPatch, core + "/nodes/rights-1/status", object{}, 403},
-		{http.MethodGet, core + "/namespaces", nil, 403},
-		{http.MethodGet, core + "/namespaces/default", nil, 403},
-		{http.MethodGet, core + "/secrets", nil, 403},
-		{http.MethodGet, core + "/namespaces/kube-system/secrets", nil, 403},
-		{http.MethodGet, core + "/namespaces/kube-system/configmaps", nil, 403},
-		{http.MethodGet, core + "/pods", nil, 403},
-		{http.MethodPost, core + "/namespaces/keel-system/serviceaccounts/keel-node-agent/token", object{}, 403},
-	}
-	for _, tt := range tests {
-		err := s.Do(t.Context(), c, tt.method, tt.path, tt.body, nil)
-		got := 0
-		if status := (*kubetest.StatusError)(nil); errors.As(err, &status) {
-			got = status.Code
-		}
-		if got != tt.want {
-			t.Errorf("%s %s: %v, want %d", tt.method, tt.path, err, tt.want)
-		}
-	}
-	// The right to the status is none to what else the patch holds.
-	body := object{"spec": object{"suspend": true}, "metadata": object{"labels": object{"a": "b"}, "finalizers": []string{"a.b/c"}}}
-	if err := patchStatus(t, s, c, "rights", body); err != nil {
-		t.Error(err)
-	}
-	var nc struct {
-		Metadata metav1.ObjectMeta
-		Spec     object
-	}
-	if err := s.Do(t.Context(), s.Admin(), http.MethodGet, one, nil, &nc); err != nil {
-		t.Fatal(err)
-	}
-	if nc.Metadata.Generation != 1 || len(nc.Metadata.Labels)+len(nc.Metadata.Finalizers) != 0 || nc.Spec["suspend"] != nil {
-		t.Errorf("a patch of the status changed %+v, %v", nc.Metadata, nc.Spec)
 	}
 }
 
