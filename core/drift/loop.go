@@ -16,6 +16,8 @@ type Loop struct {
 	Interval time.Duration // between passes; an earlier Wait is honoured
 	Deadline time.Duration // of one visit; 0: none
 	Options  Options       // of each visit
+	// Wake, when set, makes a pass soon after an element comes, whatever Interval is.
+	Wake <-chan struct{}
 	// Done is told every Result. A List that failed is a Result without Target.
 	Done func(Result)
 	Now  func() time.Time
@@ -23,7 +25,9 @@ type Loop struct {
 	once  sync.Once
 	calls chan func(context.Context)
 	ended chan struct{}
-	waits map[string]waiting // by target, of those that answered Wait
+	// passed is when Run's last pass ended.
+	passed time.Time
+	waits  map[string]waiting // by target, of those that answered Wait
 }
 
 type waiting struct{ first, until time.Time }
@@ -58,10 +62,28 @@ func (l *Loop) Run(ctx context.Context) error {
 		case f := <-l.calls:
 			timer.Stop()
 			f(ctx)
+		case <-l.Wake:
+			timer.Stop()
+			next = l.soon(next)
 		case <-timer.C:
 			next = l.pass(ctx)
+			l.passed = l.Now()
 		}
 	}
+}
+
+// soon is when to make the pass that Wake asks for: at once, but a pause after the
+// last, so that a flood of elements does not make the loop spin.
+func (l *Loop) soon(next time.Time) time.Time {
+	now := l.Now()
+	at := l.passed.Add(pause)
+	if at.Before(now) || at.Sub(now) > pause {
+		at = now
+	}
+	if at.Before(next) {
+		return at
+	}
+	return next
 }
 
 // Pass makes one pass over the targets that do not wait, for a caller that

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,4 +254,46 @@ func (hang) ID() string { return "hang" }
 func (hang) Observe(ctx context.Context) (declared, observed State, err error) {
 	<-ctx.Done()
 	return nil, nil, ctx.Err()
+}
+
+func TestLoop_wakesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		wake := make(chan struct{}, 1)
+		var mu sync.Mutex
+		var passes []time.Duration
+		seen := func() []time.Duration {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(passes)
+		}
+		l := Loop{
+			Interval: time.Hour, Now: time.Now, Wake: wake, Done: func(Result) {},
+			List: func(context.Context) ([]Target, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				passes = append(passes, time.Since(start))
+				return nil, nil
+			},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = l.Run(ctx) }()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		for range 5 { // a flood: the first at once, the rest in one pass a pause later
+			wake <- struct{}{}
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		want := []time.Duration{0, time.Second, time.Second + pause}
+		if got := seen(); !slices.Equal(got, want) {
+			t.Errorf("passes at %v, want %v", got, want)
+		}
+		time.Sleep(time.Hour)
+		if got := seen(); len(got) != 4 {
+			t.Errorf("passes at %v: the interval counts from the last", got)
+		}
+	})
 }
