@@ -24,6 +24,11 @@ type Data struct {
 // Title names it in messages.
 func (d *Data) Title() string { return d.Kind + " " + d.Namespace + "/" + d.Name }
 
+// Title is that of the Data that r names, of one of the two kinds.
+func (r DataRef) Title(kind string) string {
+	return (&Data{Kind: kind, Namespace: r.Namespace, Name: r.Name}).Title()
+}
+
 // data reads a ConfigMap or a Secret, as the API server would take it, but for
 // unknown keys, which it would ignore.
 func (p *parser) data(n *yaml.Node, d *Data) {

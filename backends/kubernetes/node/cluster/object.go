@@ -19,6 +19,8 @@ type object struct {
 		ObservedGeneration int64           `json:"observedGeneration"`
 		Nodes              json.RawMessage `json:"nodes"`
 	} `json:"status"`
+
+	bytes int // that the API server stores, about; 0: not counted yet
 }
 
 type objects struct {

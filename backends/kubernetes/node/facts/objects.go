@@ -5,6 +5,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/version"
 )
 
 const (
@@ -104,4 +105,13 @@ func kindOf(n *yaml.Node) string {
 		}
 	}
 	return ""
+}
+
+// SetServer takes the URL that the API server is reached by and what it says of
+// itself.
+func (f *Facts) SetServer(url string, v *version.Info) {
+	f.Cluster.Server, f.Cluster.Version, f.Cluster.Platform = url, v.GitVersion, v.Platform
+	f.note("Cluster.Server", "")
+	f.note("Cluster.Version", "")
+	f.note("Cluster.Platform", "")
 }
