@@ -281,17 +281,17 @@ func TestLoop_wakesOnce(t *testing.T) {
 		defer cancel()
 		go func() { _ = l.Run(ctx) }()
 		synctest.Wait()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		for range 5 { // a flood: the first at once, the rest in one pass a pause later
 			wake <- struct{}{}
 			synctest.Wait()
 		}
-		time.Sleep(10 * time.Second)
+		<-time.After(10 * time.Second)
 		want := []time.Duration{0, time.Second, time.Second + pause}
 		if got := seen(); !slices.Equal(got, want) {
 			t.Errorf("passes at %v, want %v", got, want)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if got := seen(); len(got) != 4 {
 			t.Errorf("passes at %v: the interval counts from the last", got)
 		}

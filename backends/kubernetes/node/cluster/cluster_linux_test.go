@@ -92,7 +92,9 @@ func TestCluster_facts(t *testing.T) {
 
 	edition := c.FactsEdition()
 	do(t, s, http.MethodPatch, "/api/v1/nodes/facts-1", body{"metadata": body{"labels": body{"role": "db"}}})
-	until(t, "another label", func() bool { return c.FactsEdition() != edition && c.SetFacts(&f) == nil && f.Node.Labels["role"] == "db" })
+	until(t, "another label", func() bool {
+		return c.FactsEdition() != edition && c.SetFacts(&f) == nil && f.Node.Labels["role"] == "db"
+	})
 
 	// What the Node said stays known when it is gone, and counts for nothing in its
 	// successor.
