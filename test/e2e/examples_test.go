@@ -57,3 +57,23 @@ func TestExamples_applyTwice(t *testing.T) {
 		t.Errorf("the second apply changed something:\n%s", second)
 	}
 }
+
+// The samples of a cluster are right, and so is what their templates give on a node.
+func TestSamples_areValid(t *testing.T) {
+	bin := filepath.Join(keel(t), "keel")
+	facts := filepath.Join(t.TempDir(), "facts.yaml")
+	text := "node: {name: n1, labels: {node-restriction.kubernetes.io/pool: database}}\nos: {prettyName: Debian}\ncluster: {id: c1}\n"
+	settings := filepath.Join(t.TempDir(), "keel.yaml") // not this machine's
+	for name, content := range map[string]string{facts: text, settings: ""} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{nil, {"--facts", facts}} {
+		cmd := exec.Command(bin, append([]string{"validate", "-f", "../../deploy/kubernetes/samples", "--config", settings}, args...)...)
+		out, err := cmd.CombinedOutput()
+		if n := strings.Count(string(out), ": ok\n"); err != nil || n != 7 || n != strings.Count(string(out), "\n") {
+			t.Errorf("keel validate %v: %v, %d documents are ok, want 7\n%s", args, err, n, out)
+		}
+	}
+}
