@@ -14,7 +14,13 @@ STAMP := -X github.com/tlspu/keel/cmd/cli.version=$(VERSION) -X github.com/tlspu
 BUILD := GOWORK=off $(GO) build -trimpath -buildvcs=false -ldflags '-s -w $(STAMP)'
 PLATFORMS := linux-amd64 linux-arm64 freebsd-amd64 freebsd-arm64
 
-.PHONY: help build run test parts lint generate verify bench dist clean
+# An image has the time of its commit. Whoever publishes one gives it a name of their own.
+TIME := $(or $(SOURCE_DATE_EPOCH),$(shell $(GIT) log -1 --format=%ct 2>/dev/null),0)
+IMAGE := dist/keel-$(VERSION)-image.tar
+IMAGE_NAME := docker.io/library/keel
+IMAGE_ARCH := amd64 arm64
+
+.PHONY: help build run test parts lint generate verify bench dist image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +37,7 @@ test: ## every test of both modules, with -race where a C compiler is; ends with
 parts: $(TOOLS)/controller-gen ## as root on Debian: install and build what no test should have to skip for
 	@test/parts/debian.sh '$(CACHE)'
 	@test/parts/kube.sh '$(CACHE)'
+	@deploy/image/packages.sh '$(CACHE)' $(IMAGE_ARCH)
 
 lint: $(TOOLS)/golangci-lint ## golangci-lint over both modules, for linux and for freebsd; go vet for arm64
 	for os in linux freebsd; do \
@@ -60,6 +67,15 @@ dist: ## dist/keel-VERSION-OS-ARCH for linux and freebsd on amd64 and arm64, and
 		GOOS=$${p%-*} GOARCH=$${p#*-} $(BUILD) -o dist/keel-$(VERSION)-$$p ./cmd/keel || exit 1; \
 	done
 	cd dist && sha256sum keel-* >SHA256SUMS
+
+image: ## dist/keel-VERSION-image.tar, an OCI image for linux on amd64 and arm64, with what it needs of Debian
+	@deploy/image/packages.sh '$(CACHE)' $(IMAGE_ARCH)
+	@mkdir -p '$(dir $(IMAGE))'
+	@for a in $(IMAGE_ARCH); do GOOS=linux GOARCH=$$a $(BUILD) -o '$(IMAGE)'.$$a ./cmd/keel || exit 1; done
+	@$(GO) run ./deploy/image -name '$(IMAGE_NAME)' -version '$(VERSION)' -commit '$(COMMIT)' -time '$(TIME)' -debian '$(CACHE)/image' \
+		$(foreach a,$(IMAGE_ARCH),'$(a)=$(IMAGE).$(a)') >'$(IMAGE).new'
+	@rm -f $(foreach a,$(IMAGE_ARCH),'$(IMAGE).$(a)')
+	@mv '$(IMAGE).new' '$(IMAGE)' && echo '$(IMAGE)'
 
 clean: ## remove what was built, but for the cache
 	rm -rf bin dist

@@ -167,7 +167,8 @@ type status struct {
 	Message        string `json:"message"`
 }
 
-// keeper is keel node-agent as a pod on a host, fed from a folder.
+// keeper is keel node-agent as a pod of the image that ships, on a host and fed
+// from a folder.
 type keeper struct {
 	*testing.T
 	host   *machine.Host
@@ -179,7 +180,7 @@ type keeper struct {
 func newKeeper(t *testing.T) *keeper {
 	k := &keeper{T: t, host: boot(t), config: t.TempDir(), state: t.TempDir()}
 	k.pod = machine.Pod{
-		Image:  machine.Image(t, filepath.Join(keel(t), "keel")),
+		Image:  machine.KeelImage(t),
 		Mounts: map[string]string{"/etc/keel/nodeconfigs": k.config, "/var/lib/keel/node-agent": k.state},
 	}
 	return k
@@ -207,7 +208,7 @@ func (k *keeper) write(name, spec string) {
 func (k *keeper) start(args ...string) (p *machine.Process, log *bytes.Buffer) {
 	k.Helper()
 	log = new(bytes.Buffer)
-	cmd := exec.Command("/bin/keel", append([]string{"node-agent", "--source=dir", "--host-root=/host"}, args...)...)
+	cmd := exec.Command("/usr/bin/keel", append([]string{"node-agent", "--source=dir", "--host-root=/host"}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	return k.host.Start(k, k.pod, cmd), log
 }
