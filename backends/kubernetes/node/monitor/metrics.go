@@ -4,8 +4,8 @@
 //
 // No label ever holds a message or a parameter. What a cluster can make large is
 // bounded: the label handler has the names of the handlers in the binary and
-// "none", and the label nodeconfig the names of NodeConfigs that are there now,
-// with three series each.
+// "none", and the label nodeconfig the names of NodeConfigs that this node has
+// now, with three series each.
 package monitor
 
 import (
@@ -38,6 +38,7 @@ type Visit struct {
 	Changed    bool // something was changed on the machine
 	Restarts   int  // services whose restart was proven
 	Pending    bool // services wait for a restart after it
+	Excluded   bool // its selector does not match the node, which has no series of it then
 	Took       time.Duration
 	End        time.Time
 }
@@ -152,23 +153,29 @@ func (m *Metrics) Visited(v Visit) {
 		m.changes.WithLabelValues(h).Inc()
 	}
 	m.restarts.WithLabelValues(h).Add(float64(max(v.Restarts, 0)))
+	switch v.Result {
+	case Failed:
+		m.failures.WithLabelValues(h).Inc()
+	case Waiting:
+		m.waits.WithLabelValues(h).Inc()
+	}
 
+	if v.Excluded {
+		m.Forget(v.NodeConfig)
+		return
+	}
 	name := valid(v.NodeConfig)
 	m.pending.WithLabelValues(name).Set(truth(v.Pending))
 	switch v.Result {
-	case Waiting:
-		m.waits.WithLabelValues(h).Inc()
-	case Failed:
-		m.failures.WithLabelValues(h).Inc()
-		m.success.WithLabelValues(name).Set(0)
-	default:
+	case Succeeded:
 		m.success.WithLabelValues(name).Set(1)
 		m.succeeded.WithLabelValues(name).Set(seconds(v.End))
+	case Failed:
+		m.success.WithLabelValues(name).Set(0)
 	}
 }
 
-// Forget drops the series of a NodeConfig that is gone, or is no longer this
-// node's.
+// Forget drops the series of a NodeConfig that is gone.
 func (m *Metrics) Forget(nodeConfig string) {
 	name := valid(nodeConfig)
 	for _, g := range []*prometheus.GaugeVec{m.success, m.succeeded, m.pending} {

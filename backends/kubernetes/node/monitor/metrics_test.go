@@ -145,6 +145,11 @@ func TestMetrics(t *testing.T) {
 			m.Forget("\xff")
 			m.Forget("never there")
 		}, nil},
+		{"a NodeConfig that its selector excludes", func(m *Metrics) {
+			m.Visited(with(func(v *Visit) { v.Result = Failed }))
+			m.Visited(with(func(v *Visit) { v.Excluded = true }))
+			m.duration.Reset()
+		}, []string{`keel_runs_total{handler="file"} 2`, `keel_failures_total{handler="file"} 1`}},
 		{"a queue", func(m *Metrics) { m.Queue(7) }, []string{"keel_queue_depth 7"}},
 		{"a queue that is empty again", func(m *Metrics) { m.Queue(7); m.Queue(0) }, nil},
 		{"facts", func(m *Metrics) { m.FactsCollected(noon.Add(250 * time.Millisecond)) },
