@@ -37,7 +37,7 @@ test: ## every test of both modules, with -race where a C compiler is; ends with
 parts: $(TOOLS)/controller-gen ## as root on Debian: install and build what no test should have to skip for
 	@test/parts/debian.sh '$(CACHE)'
 	@test/parts/kube.sh '$(CACHE)'
-	@deploy/image/packages.sh '$(CACHE)' $(IMAGE_ARCH)
+	@deploy/image/packages.sh '$(CACHE)' $$($(GO) env GOARCH)
 
 lint: $(TOOLS)/golangci-lint ## golangci-lint over both modules, for linux and for freebsd; go vet for arm64
 	for os in linux freebsd; do \
