@@ -3,6 +3,8 @@ package kubernetes
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +21,38 @@ func TestApply_twiceChangesNothing(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) < 10 || slices.ContainsFunc(lines, func(l string) bool { return !strings.HasSuffix(l, " unchanged") }) {
 		t.Errorf("the second apply changed something:\n%s", out)
+	}
+}
+
+// The overlay of README.md sets the image and the form of the status.
+func TestOverlay_isThatOfThePage(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, overlay, _ := strings.Cut(string(page), "```yaml\n")
+	overlay, _, _ = strings.Cut(overlay, "```\n")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := filepath.Rel(dir, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay = strings.Replace(overlay, "../keel/deploy/kubernetes", base, 1)
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := deploy(t).Kubectl(t, "", "apply", "--dry-run=server", "-k", dir, "-o", "yaml")
+	for _, want := range []string{"image: registry.example.com/keel:v1.2.3\n", "- name: KEEL_NODE_AGENT_STATUS\n            value: node\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the overlay does not give %q:\n%s", want, out)
+		}
 	}
 }
 

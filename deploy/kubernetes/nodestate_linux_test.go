@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -62,6 +63,37 @@ func TestNodeState_isServed(t *testing.T) {
 	}
 }
 
+// The command in docs/spec that says what fails, and where.
+func TestNodeState_showsWhatFails(t *testing.T) {
+	page, err := os.ReadFile("../../docs/spec/nodeconfig.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "kubectl get nst -o go-template='")
+	template, _, ok := strings.Cut(rest, "'\n")
+	if !ok {
+		t.Fatal("docs/spec/nodeconfig.md has no such command")
+	}
+	s := server(t)
+	for _, name := range []string{"shows-1", "shows-2", "shows-3"} {
+		makeState(t, s, s.Admin(), nodeState(name))
+	}
+	failed := node("no space left on device")
+	failed["lastResult"] = "error"
+	for name, body := range map[string]object{
+		"shows-1": configs(object{"motd": failed, "sshd": node("configuration in place")}),
+		"shows-2": configs(object{"sshd": node("configuration in place")}),
+	} {
+		if err := s.Do(t.Context(), s.Admin(), http.MethodPatch, nodeStates+"/"+name+"/status", body, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := s.Kubectl(t, "", "get", "nst", "-o", "go-template="+template)
+	if !strings.Contains("\n"+got, "\nshows-1 motd: no space left on device\n") || strings.Contains(got, "shows-2") || strings.Contains(got, "sshd") {
+		t.Errorf("it prints:\n%s", got)
+	}
+}
+
 func TestNodeState_refusesBadStatus(t *testing.T) {
 	with := func(key string, value any) object {
 		e := node("")
@@ -93,7 +125,7 @@ func TestNodeState_refusesBadStatus(t *testing.T) {
 	for i, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			name := fmt.Sprint("bad-status-", i)
-			makeState(t, s, s.Admin(), nodeState(name))
+			makeState(t, s, s.Admin(), owned(name, owner(name, nil)))
 			err := s.Do(t.Context(), s.Admin(), http.MethodPatch, nodeStates+"/"+name+"/status", tt.patch, nil)
 			if tt.want != "" {
 				refused(t, err, http.StatusUnprocessableEntity, tt.want)

@@ -1,10 +1,16 @@
 package kubernetes
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"net/http"
+	"os"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"gopkg.in/yaml.v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tlspu/keel/test/kubetest"
@@ -117,6 +123,42 @@ func TestRights_areTheLeast(t *testing.T) {
 	}
 	if nc.Metadata.Generation != 1 || len(nc.Metadata.Labels)+len(nc.Metadata.Finalizers) != 0 || nc.Spec["suspend"] != nil {
 		t.Errorf("a patch of the status changed %+v, %v", nc.Metadata, nc.Spec)
+	}
+}
+
+// The table of docs/spec/security.md has exactly the rights of the manifest.
+func TestRights_areThoseOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/spec/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n| right to | verbs | in |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var documented []string
+	for _, line := range strings.Split(table, "\n")[2:] {
+		cells := strings.Split(line, " | ")
+		documented = append(documented, strings.TrimPrefix(cells[0], "| ")+": "+cells[1])
+	}
+	text, err := os.ReadFile("node-agent-rbac.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var granted []string
+	for in := yaml.NewDecoder(bytes.NewReader(text)); ; {
+		var role struct {
+			Rules []struct{ Resources, Verbs []string }
+		}
+		if err := in.Decode(&role); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range role.Rules {
+			granted = append(granted, "`"+strings.Join(r.Resources, "`, `")+"`: "+strings.Join(r.Verbs, ", "))
+		}
+	}
+	if diff := cmp.Diff(granted, documented); diff != "" {
+		t.Errorf("-manifest +page:\n%s", diff)
 	}
 }
 
