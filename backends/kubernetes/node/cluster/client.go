@@ -86,6 +86,7 @@ func scheme() *runtime.Scheme {
 	s.AddKnownTypes(corev1.SchemeGroupVersion, &corev1.Node{}, &corev1.NodeList{}, &corev1.ConfigMap{}, &corev1.ConfigMapList{},
 		&corev1.Secret{}, &corev1.SecretList{}, &corev1.Namespace{}, &corev1.Event{})
 	metav1.AddToGroupVersion(s, v1alpha1.GroupVersion)
+	s.AddKnownTypes(v1alpha1.GroupVersion, &v1alpha1.NodeState{}, &v1alpha1.NodeStateList{})
 	s.AddKnownTypeWithName(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind), &object{})
 	s.AddKnownTypeWithName(v1alpha1.GroupVersion.WithKind(v1alpha1.Kind+"List"), &objects{})
 	return s
