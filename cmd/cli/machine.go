@@ -29,6 +29,7 @@ const defaultLockTimeout = 5 * time.Minute
 // handlers can judge parameters, and whatever they run is refused.
 func (a *app) env(log *slog.Logger) plugin.Env {
 	return plugin.Env{
+		Version:  thisBuild().Version,
 		Run:      nowhere,
 		Handlers: a.set.Handlers(nowhere),
 		In:       a.in, Out: a.out, Err: a.err,

@@ -89,6 +89,7 @@ type Env struct {
 	In          io.Reader
 	Out, Err    io.Writer
 	Args        []string // what is left of the command line
+	Version     string   // of the program
 	Now         func() time.Time
 	Log         *slog.Logger
 	UID         int           // effective user

@@ -41,7 +41,7 @@ func TestAgent_statusIsWrittenOnlyWhenItIsNews(t *testing.T) {
 	}
 	before := contract.Snapshot(t, w.settings.StateDir)
 	w.later(t, time.Hour)
-	w.stop()
+	w.stop(t)
 	w.pass(t)
 	before.Unchanged(t, w.settings.StateDir, "an hour of nothing to do, and a new agent")
 
@@ -69,7 +69,7 @@ func TestAgent_statusOfWhatIsGone(t *testing.T) {
 	if w.content(t, "b") != "one" {
 		t.Error("what the NodeConfig did was undone")
 	}
-	w.stop()
+	w.stop(t)
 	w.remove(t, "a.yaml")
 	w.write(t, "broken.yaml", "a: [")
 	w.pass(t)

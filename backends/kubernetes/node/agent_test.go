@@ -231,7 +231,7 @@ func TestAgent_orphanJournal(t *testing.T) {
 	w.remove(t, "a.yaml")
 	w.systemd.log(t)
 	w.later(t, poll)
-	w.stop() // also when the agent is another
+	w.stop(t) // also when the agent is another
 	w.later(t, 2*poll)
 	w.restarts(t, "restart b.service", "restart b.service")
 	if entries, err := os.ReadDir(filepath.Join(w.env.Root, journalDir)); err != nil || len(entries) != 0 {
@@ -251,7 +251,7 @@ func TestAgent_restartPendingBesideAMistake(t *testing.T) {
 	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 99 })
 	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [b.service], ", 1))
 	w.pass(t)
-	w.stop() // the next agent does not know what the file said before
+	w.stop(t) // the next agent does not know what the file said before
 	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "setting", "seting", 1))
 	w.pass(t)
 	if s := w.status(t, "a"); !s.RestartPending || !strings.Contains(s.Message, "seting") {

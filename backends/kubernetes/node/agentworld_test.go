@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -28,6 +29,7 @@ func newAgentWorld(t *testing.T) *agentWorld {
 	w := &agentWorld{world: newWorld(t), clock: now}
 	dir := t.TempDir()
 	w.settings = *Role().Settings().(*settings)
+	w.settings.Source = fromFolder
 	w.settings.HostRoot = w.env.Root
 	w.settings.ConfigDir, w.settings.StateDir = filepath.Join(dir, "configs"), filepath.Join(dir, "var/state")
 	if err := os.Mkdir(w.settings.ConfigDir, 0o755); err != nil {
@@ -44,11 +46,11 @@ func newAgentWorld(t *testing.T) *agentWorld {
 func (w *agentWorld) pass(t *testing.T) {
 	t.Helper()
 	if w.agent == nil {
-		a, err := newAgent(w.env, w.settings)
+		a, err := newAgent(t.Context(), w.env, w.settings)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(a.close)
+		t.Cleanup(func() { _ = a.close(context.WithoutCancel(t.Context())) })
 		w.agent = a
 		w.loop = a.loop(t.Context())
 	}
@@ -65,8 +67,11 @@ func (w *agentWorld) later(t *testing.T, d time.Duration) {
 }
 
 // stop ends the agent, so that the next pass starts another.
-func (w *agentWorld) stop() {
-	w.agent.close()
+func (w *agentWorld) stop(t *testing.T) {
+	t.Helper()
+	if err := w.agent.close(t.Context()); err != nil {
+		t.Error(err)
+	}
 	w.agent = nil
 }
 

@@ -59,13 +59,13 @@ func BenchmarkAgent_firstPass(b *testing.B) {
 	s.DryRun = true // without the statuses, whose sync is the disk's time
 	before := heap()
 	for b.Loop() {
-		a, err := newAgent(env, s)
+		a, err := newAgent(b.Context(), env, s)
 		if err != nil {
 			b.Fatal(err)
 		}
 		a.loop(b.Context()).Pass(b.Context())
 		b.ReportMetric(float64(heap()-before)/manyFiles, "B/NodeConfig")
-		a.close()
+		_ = a.close(b.Context())
 	}
 }
 
@@ -73,11 +73,11 @@ func BenchmarkAgent_firstPass(b *testing.B) {
 func BenchmarkAgent_idlePass(b *testing.B) {
 	env, s := many(b)
 	s.DryRun = true
-	a, err := newAgent(env, s)
+	a, err := newAgent(b.Context(), env, s)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer a.close()
+	defer func() { _ = a.close(b.Context()) }()
 	loop := a.loop(b.Context())
 	loop.Pass(b.Context())
 	for b.Loop() {

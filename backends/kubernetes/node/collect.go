@@ -1,32 +1,39 @@
 package node
 
 import (
+	"context"
+	"maps"
 	"reflect"
+	"slices"
 
 	"github.com/tlspu/keel/api/v1alpha1"
 )
 
-// collect brings the facts up to date when their interval has passed, and reports
-// whether anything is another than before. Where they cannot be collected the
-// former ones stay, and it is said once.
+// collect brings the facts up to date when their interval has passed or the source
+// knows something else, and reports whether anything is another than before. Where
+// they cannot be collected the former ones stay, and it is said once.
 func (a *agent) collect() (changed bool) {
-	now := a.env.Now()
+	now, told := a.env.Now(), a.source.told()
 	before, ready := a.facts.Get()
 	since := now.Sub(a.collected)
-	if a.unreached != nil || ready && since >= 0 && since < a.settings.FactsInterval {
+	if a.unreached != nil || ready && told == a.told && since >= 0 && since < a.settings.FactsInterval {
 		return false
 	}
-	a.collected = now
-	f, overruled, err := gather(&a.machine.tree.View, a.settings.Facts)
-	if text(err) != text(a.unknown) && ready {
+	a.collected, a.told = now, told
+	f, overruled, err := a.source.gather(&a.machine.tree.View)
+	if text(err) != text(a.unknown) && (ready || a.woken != nil) {
 		if err != nil {
-			a.env.Log.Error("facts cannot be collected; the former ones are used", "err", oneLine(err))
+			a.env.Log.Error("facts cannot be collected; former ones are used where there are any", "err", oneLine(err))
 		} else {
 			a.env.Log.Info("facts can be collected again")
 		}
 	}
 	a.unknown = err
-	if err != nil || ready && reflect.DeepEqual(f, before) {
+	if err != nil {
+		return false
+	}
+	a.metrics.FactsCollected(now)
+	if ready && reflect.DeepEqual(f, before) {
 		return false
 	}
 	warnOfFacts(a.env.Log, overruled, a.settings.Facts)
@@ -36,11 +43,15 @@ func (a *agent) collect() (changed bool) {
 }
 
 // resolve finds out what the NodeConfigs say on this node, those for which
-// anything is another than before.
-func (a *agent) resolve() {
-	f, _ := a.facts.Get()
-	a.inputs = inputs{facts: f, find: a.folder.data().find}
-	edition := a.edition + a.folder.edition
+// anything is another than before, and has the source read what they need.
+func (a *agent) resolve(ctx context.Context) {
+	f, known := a.facts.Get()
+	if !known {
+		return
+	}
+	a.inputs = inputs{facts: f, find: a.source.find()}
+	edition := a.edition + a.source.edition()
+	needed := map[string]bool{}
 	for _, e := range a.entries {
 		switch {
 		case e.config == nil:
@@ -52,5 +63,11 @@ func (a *agent) resolve() {
 				e.content.spec = v1alpha1.NodeConfigSpec{}
 			}
 		}
+		if e.content != nil && !e.content.excluded {
+			for _, title := range e.of.reads {
+				needed[title] = true
+			}
+		}
 	}
+	a.source.want(ctx, slices.Sorted(maps.Keys(needed)))
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/render"
 	"github.com/tlspu/keel/core/drift"
@@ -36,6 +38,7 @@ type config struct {
 	source     string // the document, for messages
 	name       string // of the NodeConfig; empty where the document does not tell
 	handler    string // spec.type
+	uid        types.UID
 	created    time.Time
 	generation int64
 	spec       v1alpha1.NodeConfigSpec // empty when packed
@@ -44,7 +47,9 @@ type config struct {
 	interval   time.Duration
 	suspend    bool
 	claims     []string
-	depends    bool // on this node: it has templates, a selector, or reads data
+	reads      []string // titles of the ConfigMaps and Secrets
+	ignored    []string // fields that this version does not know
+	depends    bool     // on this node: it has templates, a selector, or reads data
 	// What resolve adds: that the selector does not match; that there are Secrets, and
 	// what tells their contents apart.
 	excluded  bool
@@ -61,10 +66,10 @@ type config struct {
 func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) *config {
 	nc := doc.NodeConfig
 	c := &config{
-		source: source, name: nc.Name, handler: nc.Spec.Type, created: nc.CreationTimestamp.Time, generation: nc.Generation,
+		source: source, name: nc.Name, handler: nc.Spec.Type, uid: nc.UID, created: nc.CreationTimestamp.Time, generation: nc.Generation,
 		spec: nc.Spec, suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), err: doc.Err,
 	}
-	c.depends = depends(nc.Spec)
+	c.depends, c.reads = depends(nc.Spec), reads(nc.Spec)
 	if nc.Spec.Interval != nil {
 		c.interval = nc.Spec.Interval.Duration
 	}
@@ -95,6 +100,17 @@ func depends(spec v1alpha1.NodeConfigSpec) bool {
 		templates = templates || v1alpha1.IsTemplate(value)
 	}
 	return templates || spec.NodeSelector != nil || len(spec.ConfigMaps)+len(spec.Secrets) > 0
+}
+
+// reads lists the titles of what a spec reads.
+func reads(spec v1alpha1.NodeConfigSpec) (titles []string) {
+	for _, ref := range spec.ConfigMaps {
+		titles = append(titles, ref.Title(v1alpha1.ConfigMapKind))
+	}
+	for _, ref := range spec.Secrets {
+		titles = append(titles, ref.Title(v1alpha1.SecretKind))
+	}
+	return titles
 }
 
 // judge checks what needs the handler.
@@ -133,6 +149,7 @@ func (c *config) effective() *config {
 const (
 	suspended = "suspended"
 	excluded  = "nodeSelector does not match this node"
+	gone      = "is gone"
 )
 
 // idle says why c leaves the machine alone, or nothing.

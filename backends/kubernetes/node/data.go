@@ -105,7 +105,7 @@ func collect(spec v1alpha1.NodeConfigSpec, find func(title string) (*v1alpha1.Da
 	var contents []byte
 	take := func(field, kind string, refs []v1alpha1.DataRef) (objects []render.Object) {
 		for i, ref := range refs {
-			o := render.Object{As: ref.As, Title: (&v1alpha1.Data{Kind: kind, Namespace: ref.Namespace, Name: ref.Name}).Title()}
+			o := render.Object{As: ref.As, Title: ref.Title(kind)}
 			data, err := find(o.Title)
 			if data == nil && err == nil && !ref.Optional {
 				err = fmt.Errorf("%s is not there", o.Title)

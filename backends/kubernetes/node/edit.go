@@ -84,7 +84,7 @@ func (e *edit) end() (changed bool) {
 		}
 	}
 	if !slices.EqualFunc(e.data, e.known.data, (*datum).same) {
-		e.folder.edition++
+		e.folder.held++
 		e.changed = true
 	}
 	changed = e.changed || len(e.configs) != len(e.known.configs)

@@ -7,6 +7,9 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tlspu/keel/backends/kubernetes/node/cluster"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 )
@@ -23,6 +26,8 @@ type entry struct {
 	edition int
 	lost    error // why it is not kept although it is sound
 
+	held    trigger   // what from is of
+	from    time.Time // when what is new is visited
 	visited bool
 	last    time.Time // of the last visit's end
 	visitOf trigger   // what the last visit was of
@@ -48,8 +53,16 @@ func (e *entry) kept() bool {
 	return e.content != nil && e.content.err == nil && !e.content.excluded && e.lost == nil
 }
 
-// A trigger is what a visit is of. Another one makes the entry due at once.
+// unread reports whether something that the NodeConfig reads is not known yet, so
+// that nobody can tell what it says.
+func (e *entry) unread() bool {
+	return e.content != nil && errors.Is(e.content.err, cluster.ErrPending)
+}
+
+// A trigger is what a visit is of. Another one makes the entry due, at once or
+// when hold says.
 type trigger struct {
+	uid               types.UID
 	generation        int64
 	digest, err, lost string
 	secrets           drift.Secret
@@ -60,7 +73,7 @@ func (e *entry) trigger() trigger {
 	if e.config == nil {
 		return trigger{}
 	}
-	t := trigger{generation: e.config.generation, err: text(e.config.err), lost: text(e.lost)}
+	t := trigger{uid: e.config.uid, generation: e.config.generation, err: text(e.config.err), lost: text(e.lost)}
 	if c := e.content; c != nil {
 		t.digest, t.secrets, t.excluded = c.digest, c.secrets, c.excluded
 		if c.err != nil {
@@ -74,17 +87,28 @@ func (e *entry) trigger() trigger {
 // something else, its interval has passed, or it failed and has waited for long
 // enough. One that waits for something is listed, and the loop knows until when.
 func (e *entry) due(now time.Time, interval time.Duration) bool {
-	if !e.visited || e.waits || e.trigger() != e.visitOf {
+	switch {
+	case e.unread():
+		return false
+	case e.waits:
 		return true
+	case !e.visited || e.trigger() != e.visitOf:
+		return !now.Before(e.from) || e.from.Sub(now) > maxSpread // a clock was set back
 	}
 	if e.failing {
 		return backoff().Ready(e.retry, now)
 	}
-	if e.config != nil && e.config.interval > 0 {
-		interval = e.config.interval
-	}
 	since := now.Sub(e.last)
-	return since >= interval || since < 0 // a clock that was set back makes nobody wait
+	return since >= e.interval(interval) || since < 0 // a clock that was set back makes nobody wait
+}
+
+// interval is the time between two visits; usual is that of a NodeConfig that names
+// none.
+func (e *entry) interval(usual time.Duration) time.Duration {
+	if e.config != nil && e.config.interval > 0 {
+		return e.config.interval
+	}
+	return usual
 }
 
 // note takes down what a visit that ended at now came to. A Wait is no failure. A
@@ -124,15 +148,16 @@ func fileName(name string) string {
 // a long list of them costs little.
 type lazy struct {
 	id    string
-	make  func() drift.Planner
+	make  func(context.Context) drift.Planner
 	now   func() time.Time
 	made  drift.Planner
 	began time.Time
 }
 
-func (l *lazy) get() drift.Planner {
+func (l *lazy) get(ctx context.Context) drift.Planner {
 	if l.made == nil {
-		l.made, l.began = l.make(), l.now()
+		l.began = l.now()
+		l.made = l.make(ctx)
 	}
 	return l.made
 }
@@ -140,16 +165,16 @@ func (l *lazy) get() drift.Planner {
 func (l *lazy) ID() string { return l.id }
 
 func (l *lazy) Observe(ctx context.Context) (declared, observed drift.State, err error) {
-	return l.get().Observe(ctx)
+	return l.get(ctx).Observe(ctx)
 }
 
 func (l *lazy) Compare(declared, observed drift.State) drift.Report {
-	if c, ok := l.get().(drift.Comparer); ok {
+	if c, ok := l.made.(drift.Comparer); ok { // it was observed
 		return c.Compare(declared, observed)
 	}
 	return drift.Compare(declared, observed)
 }
 
 func (l *lazy) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error) {
-	return l.get().Plan(ctx, r)
+	return l.get(ctx).Plan(ctx, r)
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/node/facts"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
@@ -35,12 +37,13 @@ const (
 // one goroutine.
 type folder struct {
 	dir      string
+	facts    string // file of what the machine cannot know; empty: none
 	handlers *plugin.Registry[handler.Handler]
 	now      func() time.Time
 	log      *slog.Logger
 	files    map[string]*file // by name
 	round    int              // of scans
-	edition  int              // number of what ConfigMaps and Secrets hold
+	held     int              // number of what ConfigMaps and Secrets hold
 }
 
 // A file is what is known about one file.
@@ -57,11 +60,11 @@ type file struct {
 	data    []*datum  // the same
 }
 
-// scan looks for files that changed, and reports whether what the folder holds
+// look looks for files that changed, and reports whether what the folder holds
 // is another than before. With eager a file is read at once; otherwise one that
 // was written a moment ago is left to the next scan, once, for it may still be
 // growing. When the folder itself cannot be read everything stays as it was.
-func (f *folder) scan(eager bool) (changed bool, err error) {
+func (f *folder) look(eager bool) (changed bool, err error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
 		return false, fmt.Errorf("read folder %s: %w", f.dir, cause(err))
@@ -89,7 +92,7 @@ func (f *folder) scan(eager bool) (changed bool, err error) {
 		if known.round != f.round {
 			delete(f.files, name)
 			changed = true
-			f.edition += min(1, len(known.data))
+			f.held += min(1, len(known.data))
 		}
 	}
 	return changed, nil
@@ -244,14 +247,26 @@ func (f *folder) configs() []*config {
 	return configs
 }
 
-// data gives what the files hold for templates.
-func (f *folder) data() dataset {
+// find finds in what the files hold for templates.
+func (f *folder) find() func(title string) (*v1alpha1.Data, error) {
 	var data []*datum
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		data = append(data, f.files[name].data...)
 	}
-	return index(data)
+	return index(data).find
 }
+
+// want has nothing to do: the files are read as they are.
+func (f *folder) want(context.Context, []string) {}
+
+func (f *folder) edition() int { return f.held }
+
+func (f *folder) gather(files *host.View) (facts.Facts, []string, error) {
+	return gather(files, f.facts)
+}
+
+// told never changes: the file of facts is looked at when facts are collected.
+func (f *folder) told() int { return 0 }
 
 // nameless lists what is wrong with files and documents that have no NodeConfig's
 // name to go with.

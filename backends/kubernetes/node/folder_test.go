@@ -55,7 +55,7 @@ func (f *testFolder) poll(t *testing.T) (changed bool) {
 	t.Helper()
 	for range 3 {
 		f.clock = f.clock.Add(poll)
-		again, err := f.scan(false)
+		again, err := f.look(false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestFolder_filesThatAreReplaced(t *testing.T) {
 func TestFolder_writeWithinATick(t *testing.T) {
 	f := newTestFolder(t)
 	f.write(t, "a.yaml", doc("a", "one"))
-	if _, err := f.scan(true); err != nil {
+	if _, err := f.look(true); err != nil {
 		t.Fatal(err)
 	}
 	f.want(t, map[string]string{"a": "one"})
@@ -235,7 +235,7 @@ func TestFolder_waitsForAWriter(t *testing.T) {
 	f := newTestFolder(t)
 	whole := doc("a", "one")
 	f.write(t, "a.yaml", whole[:len(whole)-20])
-	if changed, err := f.scan(false); changed || err != nil {
+	if changed, err := f.look(false); changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	if f.whole() {
@@ -255,7 +255,7 @@ func TestFolder_waitsOnlyOnce(t *testing.T) {
 	for range 2 {
 		f.clock = f.clock.Add(poll)
 		f.write(t, "a.yaml", doc("a", "one"))
-		if _, err := f.scan(false); err != nil {
+		if _, err := f.look(false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -357,7 +357,7 @@ func TestFolder_thatIsGoneRemovesNothing(t *testing.T) {
 	if err := os.Rename(f.dir, f.dir+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := f.scan(false); changed || err == nil || !errors.Is(err, os.ErrNotExist) {
+	if changed, err := f.look(false); changed || err == nil || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	f.want(t, map[string]string{"a": "one"})

@@ -142,6 +142,8 @@ type machine struct {
 	tree *host.Tree
 	run  host.Runner
 	look handler.Machine
+
+	proven int // units whose restart was proven
 }
 
 // openMachine opens the machine of env. Whoever keeps it for long closes its tree.
@@ -189,5 +191,8 @@ func (m *machine) target(id string, c *config, err error) drift.Planner {
 // restarts are those of the NodeConfig of a name, noted in a file of journalDir.
 func (m *machine) restarts(name, file string) restarts {
 	journal := restart.NewFile(m.tree, path.Join(journalDir, file))
-	return restarts{name: name, journal: journal, run: m.run, forget: m.look.Forget}
+	return restarts{
+		name: name, journal: journal, run: m.run, forget: m.look.Forget,
+		proved: func(units int) { m.proven += units },
+	}
 }

@@ -103,8 +103,8 @@ func TestAgent_factsCannotBeCollected(t *testing.T) {
 	if n := strings.Count(w.log.String(), "facts cannot be collected"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, &w.log)
 	}
-	w.stop()
-	if _, err := newAgent(w.env, w.settings); err == nil || !strings.Contains(err.Error(), "line 1: node.nam: unknown key") {
+	w.stop(t)
+	if _, err := newAgent(t.Context(), w.env, w.settings); err == nil || !strings.Contains(err.Error(), "line 1: node.nam: unknown key") {
 		t.Errorf("a new agent starts with %v", err)
 	}
 }

@@ -20,7 +20,8 @@ type restarts struct {
 	name    string // of the NodeConfig
 	journal restart.Journal
 	run     host.Runner
-	forget  func() // drops what was remembered of the machine
+	forget  func()          // drops what was remembered of the machine
+	proved  func(units int) // is told of restarts that were proven
 }
 
 // leaf gives both sides of the restarts: none is declared, and the open journal's
@@ -47,8 +48,11 @@ func (r restarts) prove(units map[string]string) drift.Step {
 				return false, err
 			}
 			defer r.forget()
-			err = restart.Prove(ctx, r.run, r.journal)
-			return err == nil, err
+			if err := restart.Prove(ctx, r.run, r.journal); err != nil {
+				return false, err
+			}
+			r.proved(len(units))
+			return true, nil
 		},
 	}
 }

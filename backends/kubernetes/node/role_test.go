@@ -82,7 +82,6 @@ func TestRole_once(t *testing.T) {
 		{"no machine", func(w *agentWorld) { w.env.Root = "/nowhere" }, "", 2},
 		{"a short interval", func(w *agentWorld) { w.settings.DefaultInterval = time.Second }, "", 3},
 		{"one folder for both", func(w *agentWorld) { w.settings.StateDir = w.settings.ConfigDir }, "", 3},
-		{"no folder for statuses", func(w *agentWorld) { w.settings.StateDir = "" }, "", 3},
 		{"this machine, and not root", func(w *agentWorld) { w.env.Root, w.env.UID = "/", 1000 }, "", 15},
 		{"this machine through a link, and not root", func(w *agentWorld) {
 			link := filepath.Join(t.TempDir(), "link")

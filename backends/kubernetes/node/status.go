@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/core/drift"
@@ -48,6 +49,9 @@ func (e *entry) status(res drift.Result, now time.Time) v1alpha1.NodeStatus {
 		s.Message = c.idle()
 	default:
 		s.Message = did(res)
+	}
+	if len(e.config.ignored) > 0 && res.Err == nil {
+		s.Message = cut(s.Message+"; unknown to this version and ignored: "+strings.Join(e.config.ignored, ", "), v1alpha1.MaxMessage)
 	}
 	return s
 }
@@ -101,7 +105,9 @@ func news(before, s v1alpha1.NodeStatus) bool {
 		s.ObservedGeneration != before.ObservedGeneration || s.TriggerDigest != before.TriggerDigest {
 		return true
 	}
-	idle := func(message string) bool { return message == suspended || message == excluded }
+	idle := func(message string) bool {
+		return strings.HasPrefix(message, suspended) || strings.HasPrefix(message, excluded)
+	}
 	return s.Message != before.Message && (s.LastResult == v1alpha1.Error || idle(before.Message) || idle(s.Message))
 }
 
@@ -150,7 +156,7 @@ func (w *statuses) path(file string) string { return filepath.Join(w.dir, file) 
 
 // save writes a status if it is news. A status is only told, nothing depends on
 // it: that it cannot be written is logged, and the next visit tries again.
-func (w *statuses) save(ctx context.Context, name string, s v1alpha1.NodeStatus) {
+func (w *statuses) save(ctx context.Context, name string, _ types.UID, s v1alpha1.NodeStatus) {
 	file := fileName(name)
 	before, there, err := w.load(file)
 	if err != nil {
@@ -210,9 +216,16 @@ func (w *statuses) setAside(ctx context.Context, file string, why error) {
 	w.log.Error("status is broken; it is set aside and written anew", "file", w.path(file), "aside", w.path(file+broken), "err", why)
 }
 
+// close closes the folder; everything was written when save returned.
+func (w *statuses) close(context.Context) error { return w.tree.Close() }
+
 // sweep removes the statuses of NodeConfigs that are gone. What does not look
 // like a status is somebody else's and stays.
-func (w *statuses) sweep(keep map[string]bool) {
+func (w *statuses) sweep(names map[string]bool) {
+	keep := make(map[string]bool, len(names))
+	for name := range names {
+		keep[fileName(name)] = true
+	}
 	files, err := w.tree.List(w.dir)
 	if host.IsMissing(err) {
 		return

@@ -17,8 +17,13 @@ import (
 
 // target makes the target of an entry, when its visit begins.
 func (a *agent) target(id string, e *entry) drift.Target {
-	e.target = &lazy{id: id, now: a.env.Now, make: func() drift.Planner {
+	e.target = &lazy{id: id, now: a.env.Now, make: func(ctx context.Context) drift.Planner {
 		a.visiting = id
+		a.pulse.Turn(a.env.Now(), visitTime+endTime)
+		a.refresh(ctx)
+		if a.entries[id] != e {
+			return idle{id, gone}
+		}
 		if a.unreached != nil {
 			return unreached(id, a.unreached)
 		}
@@ -38,23 +43,30 @@ func (a *agent) target(id string, e *entry) drift.Target {
 // done takes down what became of a visit, logs it, and writes the status.
 func (a *agent) done(ctx context.Context, res drift.Result) {
 	e := a.entries[res.Target]
-	if e == nil {
+	switch {
+	case res.Target == "":
 		a.env.Log.Error("pass ended early", "err", res.Err)
 		return
+	case e == nil || e.target == nil:
+		return // it went while others were visited
 	}
 	now := a.env.Now()
-	took := time.Duration(0)
-	if e.target != nil {
-		took = now.Sub(e.target.began)
+	took := now.Sub(e.target.began)
+	if !e.waits && a.queue > 0 {
+		a.queue--
+		a.metrics.Queue(a.queue)
 	}
+	was := before{e.pending, e.said}
 	e.note(res, now)
 	e.pending = a.owed(ctx, res)
 	res.Err = withMistake(e.config, res.Err)
 	a.log(e, res, took)
+	a.tell(res.Target, e, was, res)
+	a.count(res.Target, e, res, took, now)
 	a.tally.add(a.env.Out, res, a.settings)
 	switch {
-	case e.config != nil && a.statuses != nil && !e.waits:
-		a.statuses.save(ctx, res.Target, e.status(res, now))
+	case e.config != nil && a.reports != nil && !e.waits:
+		a.reports.save(ctx, res.Target, e.config.uid, e.status(res, now))
 	case e.config == nil && res.Err == nil && !a.settings.DryRun:
 		delete(a.entries, res.Target) // nothing is owed any more
 	}
@@ -128,6 +140,9 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 
 // once makes one pass over everything and gives the exit code.
 func (a *agent) once(ctx context.Context) error {
+	if err := a.settle(ctx); err != nil {
+		return err
+	}
 	a.loop(ctx).Pass(a.marked(ctx))
 	if ctx.Err() != nil {
 		for _, id := range a.order() {
@@ -140,7 +155,7 @@ func (a *agent) once(ctx context.Context) error {
 	if a.blind != nil {
 		return &plugin.Exit{Code: exitUnreadable, Err: a.blind}
 	}
-	unread, invalid := a.folder.nameless()
+	unread, invalid := a.source.nameless()
 	for _, err := range unread {
 		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: exitUnreadable, Err: err}}, a.settings)
 	}

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/node/monitor"
+	"github.com/tlspu/keel/core/drift"
+)
+
+// events is where operators are told what happened to a NodeConfig. None of them
+// may ever be seen: they are for people, and nothing depends on them.
+type events interface {
+	Event(name string, uid types.UID, kind, reason, message string)
+}
+
+// Reasons of Events; docs/spec/monitoring.md explains them.
+const (
+	reasonChanged        = "Changed"
+	reasonFailed         = "Failed"
+	reasonConflict       = "Conflict"
+	reasonRecovered      = "Recovered"
+	reasonRestartPending = "RestartPending"
+)
+
+// before is what was known of an entry before a visit.
+type before struct {
+	pending bool
+	said    string
+}
+
+// tell says by Events what a visit changed: an error that lasts is said once.
+func (a *agent) tell(name string, e *entry, was before, res drift.Result) {
+	if a.events == nil || e.config == nil || e.waits {
+		return
+	}
+	event := func(kind, reason, message string) {
+		a.events.Event(name, e.config.uid, kind, reason, cut(message, v1alpha1.MaxMessage))
+	}
+	said := oneLine(res.Err)
+	if res.Changed {
+		event(corev1.EventTypeNormal, reasonChanged, did(res))
+	}
+	switch {
+	case res.Err != nil && said != was.said && e.lost != nil:
+		event(corev1.EventTypeWarning, reasonConflict, said)
+	case res.Err != nil && said != was.said:
+		event(corev1.EventTypeWarning, reasonFailed, said)
+	case res.Err == nil && was.said != "":
+		event(corev1.EventTypeNormal, reasonRecovered, "in order again")
+	}
+	if e.pending && !was.pending {
+		event(corev1.EventTypeWarning, reasonRestartPending, "services wait for a restart that a change needs")
+	}
+}
+
+// count has metrics count a visit. What is left of a NodeConfig that is gone has no
+// series of its own.
+func (a *agent) count(name string, e *entry, res drift.Result, took time.Duration, now time.Time) {
+	restarts := a.machine.proven
+	a.machine.proven = 0
+	if e.config == nil {
+		return
+	}
+	v := monitor.Visit{
+		NodeConfig: name, Handler: e.config.handler, Changed: res.Changed, Pending: e.pending, Took: took, End: now,
+		Restarts: restarts, Result: monitor.Succeeded, Excluded: e.content != nil && e.content.excluded,
+	}
+	switch {
+	case e.waits:
+		v.Result = monitor.Waiting
+	case res.Err != nil:
+		v.Result = monitor.Failed
+	}
+	a.metrics.Visited(v)
+}
