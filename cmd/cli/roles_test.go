@@ -23,6 +23,7 @@ func TestRoles_run(t *testing.T) {
 		{name: "the first backend is the default", args: []string{"serve"}, wantSettings: &noteServer{Port: 1}},
 		{name: "chosen", args: []string{"serve", "--backend", "notes", "--port", "2"}, wantSettings: &noteServer{Port: 2}},
 		{name: "chosen, and its flags are there", args: []string{"serve", "--paper", "letter", "--backend=sheets"}, wantSettings: &sheetServer{Paper: "letter"}},
+		{name: "a choice that has no default", args: []string{"serve", "--backend=sheets"}, wantSettings: &sheetServer{}},
 		{name: "a root that is not there", args: []string{"note-agent", "--root", "/none"}, want: 2, wantErr: "Error: root /none: no such file or directory: name the machine's root with --root; / is this machine\n"},
 		{name: "flags of the other are not", args: []string{"serve", "--port", "2", "--backend=sheets"}, want: 1, wantErr: "Usage: keel serve [flags]\nError: unknown flag: --port (see keel serve --help)\n"},
 		{name: "a backend that there is not", args: []string{"serve", "--backend", "stone"}, want: 1, wantErr: "Usage: keel serve [flags]\nError: unknown backend \"stone\": use notes or sheets\n"},

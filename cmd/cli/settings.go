@@ -119,7 +119,8 @@ func (s setting) set(raw any) error {
 	if err != nil {
 		return err
 	}
-	if text, ok := value.(string); ok && s.enum != nil && !slices.Contains(s.enum, text) {
+	unset := s.value.Interface() // the default, which may say that none of them is chosen
+	if text, ok := value.(string); ok && s.enum != nil && value != unset && !slices.Contains(s.enum, text) {
 		return fmt.Errorf("must be one of %s, not %q", strings.Join(s.enum, ", "), text)
 	}
 	s.value.Set(reflect.ValueOf(value))
