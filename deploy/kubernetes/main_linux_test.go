@@ -3,7 +3,10 @@ package kubernetes
 import (
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,6 +26,7 @@ type object = map[string]any
 // server has the CRDs.
 func server(t *testing.T) *kubetest.Server {
 	t.Helper()
+	readManifests(t)
 	s := kubetest.Shared(t)
 	s.InstallCRDs(t, "crd")
 	return s
@@ -32,6 +36,21 @@ func server(t *testing.T) *kubetest.Server {
 func nodeConfig(t *testing.T, s *kubetest.Server, name string) {
 	t.Helper()
 	if err := s.Do(t.Context(), s.Admin(), http.MethodPost, nodeConfigs, document(name, object{"type": "file"}), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readManifests reads what kubectl will: go test then knows that the result of these
+// tests depends on it, and does not take an old one for it.
+func readManifests(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(name) == ".yaml" {
+			_, err = os.ReadFile(name)
+		}
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 }

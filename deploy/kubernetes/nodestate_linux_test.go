@@ -142,7 +142,10 @@ func TestNodeStatePolicy_anAgentWritesItsOwn(t *testing.T) {
 	makeState(t, s, mine, owned("state.example", owner("state.example", nil)))
 	const path = nodeStates + "/state.example"
 	// An administrator may add what an agent may not.
-	body := object{"metadata": object{"labels": object{"a": "b"}, "annotations": object{"a": "b"}, "finalizers": []string{"a.b/c"}}}
+	body := object{"metadata": object{
+		"labels": object{"a": "b"}, "annotations": object{"a": "b"}, "finalizers": []string{"a.b/c"},
+		"ownerReferences": []object{owner("state.example", nil), owner("another", object{"kind": "Namespace", "uid": "other"})},
+	}}
 	if err := s.Do(t.Context(), s.Admin(), http.MethodPatch, path, body, nil); err != nil {
 		t.Fatal(err)
 	}
