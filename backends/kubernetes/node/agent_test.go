@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -281,4 +282,25 @@ func TestAgent_brokenOrphanJournalRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	w.restarts(t)
+}
+
+// A unit that was misspelt is owed no restart once the NodeConfig was mended.
+func TestAgent_misspeltUnit(t *testing.T) {
+	w := newAgentWorld(t)
+	with := func(units string) string {
+		return strings.Replace(doc("a", "one"), "spec: {", "spec: {services: ["+units+"], ", 1)
+	}
+	w.write(t, "a.yaml", with("a.service, aa.service"))
+	w.pass(t)
+	if s := w.status(t, "a"); !s.RestartPending || !strings.Contains(s.Message, "restart aa.service") {
+		t.Errorf("status %+v", s)
+	}
+	w.write(t, "a.yaml", with("a.service"))
+	w.later(t, poll)
+	if s := w.status(t, "a"); s.RestartPending || s.LastResult != v1alpha1.Success {
+		t.Errorf("status %+v", s)
+	}
+	if got, want := w.systemd.log(t), []string{"daemon-reload", "restart a.service", "restart aa.service"}; !slices.Equal(got, want) {
+		t.Errorf("systemd was told %q, want %q", got, want)
+	}
 }

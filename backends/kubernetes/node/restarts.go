@@ -37,8 +37,9 @@ func (r restarts) leaf(ctx context.Context) (declared, observed drift.Leaf) {
 	return declared, observed
 }
 
-// prove is the step that restarts units and proves it.
-func (r restarts) prove(units map[string]string) drift.Step {
+// prove is the step that restarts units and proves it; declared are those that the
+// NodeConfig names now.
+func (r restarts) prove(units map[string]string, declared []string) drift.Step {
 	return drift.Step{
 		Text:   "restart " + list(units),
 		Writes: []drift.Path{{restartLeaf}},
@@ -48,6 +49,9 @@ func (r restarts) prove(units map[string]string) drift.Step {
 				return false, err
 			}
 			defer r.forget()
+			if err := restart.Forgive(ctx, r.run, r.journal, declared); err != nil {
+				return false, err
+			}
 			if err := restart.Prove(ctx, r.run, r.journal); err != nil {
 				return false, err
 			}
@@ -93,7 +97,7 @@ func (l leftover) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error
 	case err != nil:
 		return []drift.Step{l.refuse(r, err)}, nil
 	case open:
-		return []drift.Step{l.prove(rec.Units)}, nil
+		return []drift.Step{l.prove(rec.Units, nil)}, nil
 	}
 	return nil, nil
 }

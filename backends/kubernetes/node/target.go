@@ -58,7 +58,7 @@ func (t *target) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error)
 	others := slices.DeleteFunc(slices.Clone(r), func(f drift.Finding) bool { return f.Path.String() == restartLeaf })
 	if open && others.Settled() {
 		if rec.Phase == restart.Restarting {
-			return []drift.Step{t.prove(rec.Units)}, nil
+			return []drift.Step{t.prove(rec.Units, t.services)}, nil
 		}
 		others = r // the handler's step is for the restarts' sake
 	}
@@ -114,7 +114,7 @@ func (t *target) around(steps []drift.Step, before restart.Record, open bool) []
 			return false, t.journal.Clear(ctx)
 		},
 	}
-	prove := t.prove(units)
+	prove := t.prove(units, t.services)
 	prove.Field = field
 	return slices.Concat([]drift.Step{save}, ensure, []drift.Step{settle, prove})
 }
