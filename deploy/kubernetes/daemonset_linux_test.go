@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,30 @@ func TestOverlay_isThatOfThePage(t *testing.T) {
 	for _, want := range []string{"image: registry.example.com/keel:v1.2.3\n", "- name: KEEL_NODE_AGENT_STATUS\n            value: node\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the overlay does not give %q:\n%s", want, out)
+		}
+	}
+}
+
+// What the manifest and the page set by environment are settings of the agent.
+func TestDaemonSet_setsWhatTheAgentKnows(t *testing.T) {
+	reference, err := os.ReadFile("../../docs/cli/node-agent.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\bKEEL_[A-Z_]+`)
+	for file, want := range map[string]int{"node-agent.yaml": 2, "README.md": 1} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := names.FindAllString(string(text), -1)
+		if len(got) != want {
+			t.Errorf("%s sets %q, want %d", file, got, want)
+		}
+		for _, name := range got {
+			if !strings.Contains(string(reference), "`"+name+"`") {
+				t.Errorf("%s sets %s, which is no setting of keel node-agent", file, name)
+			}
 		}
 	}
 }
