@@ -117,6 +117,7 @@ func (a *agent) run(ctx context.Context) error {
 
 // listen opens the addresses of metrics and probes.
 func (a *agent) listen(ctx context.Context) (*monitor.Server, error) {
+	a.pulse.Turn(a.env.Now(), visitTime+endTime) // it is about to begin
 	probes := monitor.Probes{Alive: a.pulse.Alive, Ready: a.health.Ready, Now: a.env.Now}
 	s := a.settings
 	return monitor.Listen(ctx, s.MetricsAddr, s.HealthAddr, a.metrics.Handler(a.env.Log), probes.Handler(), a.env.Log)
