@@ -60,7 +60,7 @@ func (a *agent) resolve(ctx context.Context) {
 		case e.of != e.config.effective() || e.edition != edition:
 			e.of, e.edition = e.config.effective(), edition
 			if e.content = e.of.resolve(a.inputs, a.env.Handlers); e.content != e.of {
-				e.content.spec = v1alpha1.NodeConfigSpec{}
+				e.content.spec, e.content.hidden = v1alpha1.NodeConfigSpec{}, nil
 			}
 		}
 		if e.content != nil && !e.content.excluded {

@@ -54,6 +54,7 @@ type config struct {
 	// what tells their contents apart.
 	excluded  bool
 	sensitive bool
+	hidden    []string // what came from Secrets; only of what is visited
 	secrets   drift.Secret
 	// err says why this content cannot be kept; last is then the content that is
 	// kept instead, where an earlier one is known.

@@ -183,7 +183,7 @@ func (m *machine) target(id string, c *config, err error) drift.Planner {
 		inner = handler.Target(id, o, m.look, m.env.Root, spec.Params)
 	}
 	if c.sensitive {
-		inner = sensitive{inner}
+		inner = sensitive{inner, hiding{values: c.hidden}}
 	}
 	return &target{Planner: inner, restarts: m.restarts(c.name, fileName(c.name)), services: spec.Services}
 }

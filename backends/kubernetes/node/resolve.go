@@ -85,6 +85,7 @@ func (c *config) fill(spec *v1alpha1.NodeConfigSpec, in inputs, handlers *plugin
 	}
 	f := filling{spec: spec, raw: spec.Params, secret: map[string]bool{}}
 	f.render(render.New(render.Data{Facts: in.facts, ConfigMaps: read.configMaps, Secrets: read.secrets}))
+	c.hidden = f.hidden(read.secrets)
 	c.claims = f.judge(h)
 	c.spec, c.packed = *spec, nil
 	return errors.Join(f.errs...)
@@ -130,6 +131,19 @@ func (f *filling) render(run *render.Run) {
 		}
 	}
 	f.spec.Services = services
+}
+
+// hidden lists what no message may show: what Secrets hold, and what was made of it.
+func (f *filling) hidden(secrets []render.Object) (list []string) {
+	for _, s := range secrets {
+		list = slices.AppendSeq(list, maps.Values(s.Values))
+	}
+	for key, secret := range f.secret {
+		if secret {
+			list = append(list, f.spec.Params[key])
+		}
+	}
+	return list
 }
 
 // judge lets the handler judge the parameters, and asks it what the NodeConfig
