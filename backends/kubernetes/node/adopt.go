@@ -26,8 +26,9 @@ func (a *agent) contest() {
 }
 
 // adopt finds the journals that no visit of a NodeConfig will bring to their end.
-// Before the agent is ready nobody knows which those are: only restarts that are
-// owed whatever a NodeConfig says by now are adopted then.
+// Before the agent is ready, or what a NodeConfig reads is known, nobody knows which
+// those are: only restarts that are owed whatever a NodeConfig says by now are
+// adopted then.
 func (a *agent) adopt(ctx context.Context, ready bool) {
 	for id, e := range a.entries {
 		if e.kept() {
@@ -41,13 +42,13 @@ func (a *agent) adopt(ctx context.Context, ready bool) {
 		}
 		return
 	}
-	mine := map[string]bool{}
+	mine, unread := map[string]bool{}, map[string]bool{}
 	for id, e := range a.entries {
-		mine[fileName(id)] = e.kept() || e.unread()
+		mine[fileName(id)], unread[fileName(id)] = e.kept(), e.unread()
 	}
 	for _, file := range files {
 		name, ok := strings.CutSuffix(file, suffix)
-		if !ok || mine[file] || a.entries[leftoverID+name] != nil || !ready && !a.certain(ctx, file) {
+		if !ok || mine[file] || a.entries[leftoverID+name] != nil || (!ready || unread[file]) && !a.certain(ctx, file) {
 			continue
 		}
 		a.env.Log.Info("restarts of a NodeConfig that is not kept are pending", "target", name)

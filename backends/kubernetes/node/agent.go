@@ -46,6 +46,7 @@ type agent struct {
 	blind     error             // why the source could not be read last time
 	unreached error             // why the machine's root could not be opened
 	unswept   bool              // statuses of what is gone may be there
+	renewed   bool              // there was something new while the last pass visited
 	visiting  string            // target ID, for notes
 	queue     int               // of NodeConfigs that are due and do not wait
 	tally     tally
@@ -212,11 +213,10 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 	changed := a.look()
 	if changed {
 		a.load()
-		a.unswept = a.reports != nil
 	}
+	changed, a.renewed = changed || a.renewed, false
 	a.arrive()
-	resolved := a.collect() || changed
-	if resolved {
+	if a.collect() || changed {
 		a.resolve(ctx)
 		a.hold(now)
 	}
@@ -226,6 +226,7 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 		a.reports.sweep(a.named())
 	}
 	if ready && !changed && !a.anyDue(now) {
+		a.metrics.Queue(0)
 		return nil, nil
 	}
 	a.machine.look.Forget() // a new pass looks anew, also at where links lead
@@ -237,7 +238,12 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 	var due []drift.Target
 	a.queue = 0
 	for _, id := range a.order() {
-		if e := a.entries[id]; (ready || e.config == nil) && e.due(now, a.settings.DefaultInterval) {
+		e := a.entries[id]
+		if e.waits && e.trigger() != e.visitOf {
+			e.waits = false // left out of one list, the loop forgets until when it was to wait
+			continue
+		}
+		if (ready || e.config == nil) && e.due(now, a.settings.DefaultInterval) {
 			due = append(due, a.target(id, e))
 			if !e.waits {
 				a.queue++
@@ -255,6 +261,7 @@ func (a *agent) refresh(ctx context.Context) {
 		return
 	}
 	a.load()
+	a.renewed = true
 	a.resolve(ctx)
 	a.hold(a.env.Now())
 	if a.unreached == nil {
@@ -321,6 +328,7 @@ func (a *agent) order() []string {
 
 // load brings the entries in line with what the source holds.
 func (a *agent) load() {
+	a.unswept = a.reports != nil
 	configs := a.source.configs()
 	there := map[string]bool{}
 	for _, c := range configs {
@@ -330,7 +338,7 @@ func (a *agent) load() {
 		there[c.name] = true
 		e := a.entries[c.name]
 		if e == nil {
-			e = &entry{}
+			e = &entry{early: !a.settled}
 			a.entries[c.name] = e
 		}
 		e.config = c

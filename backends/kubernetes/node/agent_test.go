@@ -109,6 +109,23 @@ func TestAgent_waitIsNoFailure(t *testing.T) {
 	}
 }
 
+// Who edits a NodeConfig that waits is not made to wait.
+func TestAgent_editEndsAWait(t *testing.T) {
+	w := newAgentWorld(t)
+	w.write(t, "a.yaml", doc("a", "one"))
+	*w.handler.fail = &drift.Wait{Until: w.clock.Add(time.Hour), Reason: "dpkg is busy"}
+	w.pass(t)
+	*w.handler.fail = nil
+	w.write(t, "a.yaml", doc("a", "two"))
+	w.later(t, 2*poll)
+	if got := w.content(t, "a"); got != "two" {
+		t.Errorf("content %q", got)
+	}
+	if s := w.status(t, "a"); s.LastResult != v1alpha1.Success || !s.Changed {
+		t.Errorf("status %+v", s)
+	}
+}
+
 func TestAgent_mistakesAreNotRetried(t *testing.T) {
 	w := newAgentWorld(t)
 	w.write(t, "a.yaml", doc("a", "one"))

@@ -26,8 +26,10 @@ type entry struct {
 	edition int
 	lost    error // why it is not kept although it is sound
 
+	early   bool      // it was there when the agent started
 	held    trigger   // what from is of
 	from    time.Time // when what is new is visited
+	holding bool      // from is of a visit that was not made yet
 	visited bool
 	last    time.Time // of the last visit's end
 	visitOf trigger   // what the last visit was of
@@ -116,7 +118,7 @@ func (e *entry) interval(usual time.Duration) time.Duration {
 func (e *entry) note(res drift.Result, now time.Time) {
 	wait, invalid := (*drift.Wait)(nil), (*plugin.Exit)(nil)
 	e.waits = errors.As(res.Err, &wait)
-	e.visited, e.last, e.visitOf, e.target = true, now, e.trigger(), nil
+	e.visited, e.last, e.visitOf, e.target, e.holding = true, now, e.trigger(), nil, false
 	switch {
 	case e.waits:
 	case res.Err == nil, errors.As(res.Err, &invalid) && invalid.Code == exitInvalid:

@@ -22,20 +22,27 @@ func (a *agent) hold(now time.Time) {
 		if e.config == nil || e.held == t || e.unread() {
 			continue
 		}
-		e.held = t
-		before := e.visitOf
-		mass := !e.visited || t.uid != before.uid || t.generation != before.generation || t.digest != before.digest
-		if a.woken != nil && a.settled && mass && e.said == "" {
+		from := now
+		if a.woken != nil && a.settled && e.said == "" && e.mass(t) {
 			window := min(e.interval(a.settings.DefaultInterval)/10, maxSpread)
-			from := now.Add(share(window, a.settings.NodeName, id, strconv.FormatInt(t.generation, 10), t.digest))
-			if held := e.from; !held.After(now) || from.Before(held) {
-				e.from = from // else it waits already, and edits that keep coming do not postpone it
-			}
-			continue
+			from = now.Add(share(window, a.settings.NodeName, id, strconv.FormatInt(t.generation, 10), t.digest))
 		}
-		e.from = now
+		if e.holding && e.from.Before(from) {
+			from = e.from // edits that follow one another postpone nothing
+		}
+		e.held, e.from, e.holding = t, from, true
 	}
 	a.settled = a.settled || a.looked && known
+}
+
+// mass reports whether what t is of is new for all nodes, and not for this one alone:
+// its labels decide whether it is excluded, and then it has no data.
+func (e *entry) mass(t trigger) bool {
+	if !e.visited {
+		return !e.early
+	}
+	before := e.visitOf
+	return t.uid != before.uid || t.generation != before.generation || t.digest != before.digest && t.excluded == before.excluded
 }
 
 // share is the part of a window that falls to what the words name: the same for the

@@ -21,7 +21,8 @@ func (a *agent) target(id string, e *entry) drift.Target {
 		a.visiting = id
 		a.pulse.Turn(a.env.Now(), visitTime+endTime)
 		a.refresh(ctx)
-		if a.entries[id] != e {
+		if a.entries[id] != e || e.unread() {
+			e.target = nil // nothing is told of this visit
 			return idle{id, gone}
 		}
 		if a.unreached != nil {
