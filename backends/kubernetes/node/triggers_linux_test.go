@@ -1,0 +1,107 @@
+package node
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/test/kubetest"
+)
+
+// What causes a visit, and what does not.
+func TestCluster_causesOfVisits(t *testing.T) {
+	w := newDebugWorld(t, kubetest.Shared(t))
+	w.object(t, "configmaps/triggers", body{"data": body{"text": "one"}})
+	w.object(t, "secrets/triggers", body{"stringData": body{"text": "1"}})
+	w.start(t)
+	w.turn(t)
+	config := nodeConfigs + "/triggers"
+	meta := func(path string, metadata body) func() {
+		return func() { w.do(t, http.MethodPatch, path, body{"metadata": metadata}) }
+	}
+	read := func() {
+		w.turn(t)
+		w.until(t, "what it reads", func() bool {
+			secret, _ := w.find("secrets/triggers")
+			configMap, _ := w.find("configmaps/triggers")
+			return secret != "" && configMap != ""
+		})
+	}
+	for _, tt := range []struct {
+		name  string
+		do    func()
+		later time.Duration // than what is spread
+		want  int
+	}{
+		{name: "creation", want: 1, do: func() {
+			w.apply(t, "triggers", body{
+				"type": "setting", "services": []string{"a.service"},
+				"params":     body{"path": "/etc/triggers", "value": "{{ .Node.Labels.role }} {{ .ConfigMaps.it.text }} {{ .Secrets.it.text }}"},
+				"configMaps": []body{{"namespace": "default", "name": "triggers", "as": "it"}},
+				"secrets":    []body{{"namespace": "default", "name": "triggers", "as": "it"}},
+			})
+			read()
+		}},
+		{name: "nothing", do: func() {}},
+		{name: "nothing, nearly for the interval", do: func() {}, later: 9 * time.Hour},
+		{name: "the interval", do: func() {}, later: time.Hour, want: 1},
+		{name: "a new generation", want: 1, do: func() {
+			w.do(t, http.MethodPatch, config, body{"spec": body{"params": body{"value": "{{ .Node.Labels.role }} {{ .ConfigMaps.it.text }} {{ .Secrets.it.text }} 2"}}})
+		}},
+		{name: "an annotation", do: meta(config, body{"annotations": body{"note": "x"}})},
+		{name: "a label", do: meta(config, body{"labels": body{"team": "x"}})},
+		{name: "an edit that changes nothing", do: func() { w.do(t, http.MethodPatch, config, body{"spec": body{"type": "setting"}}) }},
+		{name: "another node's status", do: func() {
+			w.do(t, http.MethodPatch, config+"/status", body{"status": body{"observedGeneration": 2, "nodes": body{"other": body{
+				"lastRunTime": "2026-10-15T12:00:00Z", "lastResult": "error", "changed": false, "restartPending": true, "observedGeneration": 2, "message": "disk on fire",
+			}}}})
+		}},
+		{name: "the ConfigMap's data", want: 1, do: func() { w.object(t, "configmaps/triggers", body{"data": body{"text": "two"}}) }},
+		{name: "the ConfigMap's labels", do: func() { w.object(t, "configmaps/triggers", body{"immutable": false}) }},
+		{name: "another key of the ConfigMap", want: 1, do: func() { w.object(t, "configmaps/triggers", body{"data": body{"text": "two", "more": "x"}}) }},
+		{name: "the Secret's resourceVersion", want: 1, do: func() { w.object(t, "secrets/triggers", body{"stringData": body{"text": "2"}}) }},
+		{name: "the Secret's UID: it is missed, and there again", want: 2, do: func() {
+			w.remove(t, "secrets/triggers")
+			w.turn(t)
+			w.after(t, maxSpread)
+			w.object(t, "secrets/triggers", body{"stringData": body{"text": "2"}})
+		}},
+		{name: "the Node's heartbeat", do: func() {
+			w.patchNode(t, "/status", body{"status": body{"conditions": []body{{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-10-15T12:00:00Z"}}}})
+		}},
+		{name: "a fact alone", do: func() { w.patchNode(t, "", body{"metadata": body{"labels": body{"role": "db"}}}) }},
+		{name: "the interval, with the fact", do: func() {}, later: 10 * time.Hour, want: 1},
+		{name: "a selector that does not match", want: 1, do: func() {
+			w.do(t, http.MethodPatch, config, body{"spec": body{"nodeSelector": body{"matchLabels": body{"role": "web"}}}})
+		}},
+		{name: "the label that it asks for", want: 1, do: func() {
+			w.patchNode(t, "", body{"metadata": body{"labels": body{"role": "web"}}})
+			read()
+		}},
+		{name: "the label goes", want: 1, do: func() { w.patchNode(t, "", body{"metadata": body{"labels": body{"role": nil}}}) }},
+		{name: "the label that a template needs", want: 1, do: func() {
+			w.do(t, http.MethodPatch, config, body{"spec": body{"nodeSelector": nil}})
+			read()
+		}},
+		{name: "it is there again", want: 1, do: func() { w.patchNode(t, "", body{"metadata": body{"labels": body{"role": "web"}}}) }},
+	} {
+		before := w.visits("triggers")
+		tt.do()
+		w.turn(t)
+		w.after(t, maxSpread+tt.later)
+		if tt.later == 0 && tt.want > 0 {
+			w.turn(t) // no second one
+		}
+		if got := w.visits("triggers") - before; got != tt.want {
+			t.Errorf("%s: %d visits, want %d", tt.name, got, tt.want)
+		}
+	}
+	if got := w.content("triggers"); got != "web two 2 2" {
+		t.Errorf("content %q", got)
+	}
+	w.until(t, "the status", func() bool {
+		s, _ := w.status(t, "triggers")
+		return s.LastResult == v1alpha1.Success && s.ObservedGeneration == 4 && !s.RestartPending
+	})
+}
