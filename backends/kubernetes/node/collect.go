@@ -2,11 +2,13 @@ package node
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/node/cluster"
 )
 
 // collect brings the facts up to date when their interval has passed or the source
@@ -21,8 +23,8 @@ func (a *agent) collect() (changed bool) {
 	}
 	a.collected, a.told = now, told
 	f, overruled, err := a.source.gather(&a.machine.tree.View)
-	if text(err) != text(a.unknown) && (ready || a.woken != nil) {
-		if err != nil {
+	if was, is := trouble(a.unknown), trouble(err); is != was && (ready || a.woken != nil) {
+		if is != "" {
 			a.env.Log.Error("facts cannot be collected; former ones are used where there are any", "err", oneLine(err))
 		} else {
 			a.env.Log.Info("facts can be collected again")
@@ -40,6 +42,15 @@ func (a *agent) collect() (changed bool) {
 	a.facts.Set(f)
 	a.edition++
 	return true
+}
+
+// trouble is what is wrong with facts. That they are only being read is nothing, and
+// that they cannot be read is said by who tries.
+func trouble(err error) string {
+	if errors.Is(err, cluster.ErrPending) {
+		return ""
+	}
+	return text(err)
 }
 
 // resolve finds out what the NodeConfigs say on this node, those for which

@@ -168,6 +168,9 @@ func TestCluster_keepsANode(t *testing.T) {
 	if err := w.agent.health.Ready(); err != nil {
 		t.Errorf("not ready: %v", err)
 	}
+	if strings.Contains(w.log.String(), "level=ERROR") {
+		t.Errorf("it complains without a reason:\n%s", w.log.String())
+	}
 }
 
 func TestCluster_readsWhatItNames(t *testing.T) {

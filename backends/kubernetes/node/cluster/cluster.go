@@ -131,8 +131,8 @@ func (c *Cluster) UID() types.UID {
 	return c.own.UID
 }
 
-// SetFacts fills in what the API server says of the node and the cluster. The
-// error says what is missing before there is anything to say.
+// SetFacts fills in what the API server says of the node and the cluster. Before
+// there is anything to say, the error is ErrPending, or says that there is no Node.
 func (c *Cluster) SetFacts(f *facts.Facts) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,9 +140,9 @@ func (c *Cluster) SetFacts(f *facts.Facts) error {
 	case c.own == nil && c.asked:
 		return c.noNode()
 	case c.own == nil:
-		return c.why("nodes "+c.node, "the Node "+c.node+" was not read yet")
+		return c.pending("nodes "+c.node, "the Node "+c.node)
 	case c.system == nil || c.version == nil:
-		return c.why(clusterFacts, "the facts of the cluster were not read yet")
+		return c.pending(clusterFacts, "the namespace "+systemSpace)
 	}
 	f.SetNode(c.own)
 	f.SetSystem(c.system)
@@ -154,12 +154,12 @@ func (c *Cluster) noNode() error {
 	return fmt.Errorf("the cluster has no Node %s: is node-name right?", c.node)
 }
 
-// why is the trouble with something, or the text where there is none.
-func (c *Cluster) why(what, text string) error {
+// pending says that something is being read, and why that does not work.
+func (c *Cluster) pending(what, name string) error {
 	if err := c.troubles[what]; err != nil {
-		return err
+		return fmt.Errorf("%s %w: %w", name, ErrPending, err)
 	}
-	return errors.New(text)
+	return fmt.Errorf("%s %w", name, ErrPending)
 }
 
 // Err says why what is known may be old: what cannot be read at the moment, or that
