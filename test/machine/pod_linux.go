@@ -2,9 +2,11 @@ package machine
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +21,10 @@ import (
 type Pod struct {
 	Image  string            // see the function Image
 	Mounts map[string]string // folders or files of the test, by their path in the pod
+	// Root, if not empty, is a folder of the test that is at /host instead.
+	Root string
+	// ReadOnly is a container's readOnlyRootFilesystem: there is no /tmp to write to.
+	ReadOnly bool
 }
 
 // Start starts cmd in a pod on the host. The command's path is one of the pod; an
@@ -33,6 +39,26 @@ func (h *Host) Start(t testing.TB, pod Pod, cmd *exec.Cmd) *Process {
 	p, err := start(cmd, func() error { return pod.enter(h.PID) })
 	if err != nil {
 		t.Fatalf("start %s in a pod on %s: %v", cmd, h.name, err)
+	}
+	t.Cleanup(p.Kill)
+	return p
+}
+
+// Start starts cmd in the pod on this machine, whose processes it sees, as Host.Start
+// does on a host. It is killed at the end of the test, in whatever way that ends.
+func (pod Pod) Start(t testing.TB, cmd *exec.Cmd) *Process {
+	t.Helper()
+	parts.Need(t, "root", "mounted root")
+	if cmd.Dir == "" {
+		cmd.Dir = "/"
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	p, err := start(cmd, func() error { return pod.enter(os.Getpid()) })
+	if err != nil {
+		t.Fatalf("start %s in a pod: %v", cmd, err)
 	}
 	t.Cleanup(p.Kill)
 	return p
@@ -67,7 +93,12 @@ func (pod Pod) enter(pid int) error {
 	if err := take("", pod.Image); err != nil {
 		return err
 	}
-	for at, path := range pod.Mounts {
+	folders := map[string]string{}
+	maps.Copy(folders, pod.Mounts)
+	if pod.Root != "" {
+		folders["/host"] = pod.Root
+	}
+	for at, path := range folders {
 		if err := mountPoint(filepath.Join(pod.Image, at), path); err != nil {
 			return err
 		}
@@ -104,6 +135,9 @@ func (pod Pod) enter(pid int) error {
 	for _, name := range []string{"/", "/proc", "/dev"} {
 		at := name
 		if name == "/" {
+			if pod.Root != "" {
+				continue
+			}
 			at = "/host"
 		}
 		if err := take(at, name); err != nil {
@@ -116,7 +150,11 @@ func (pod Pod) enter(pid int) error {
 			return fmt.Errorf("mount %s%s: %w", root, m.at, err)
 		}
 	}
-	if err := unix.Mount("tmpfs", root+"/tmp", "tmpfs", 0, "mode=1777"); err != nil {
+	if pod.ReadOnly {
+		if err := unix.MountSetattr(unix.AT_FDCWD, root, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return fmt.Errorf("make the pod's root read-only: %w", err)
+		}
+	} else if err := unix.Mount("tmpfs", root+"/tmp", "tmpfs", 0, "mode=1777"); err != nil {
 		return err
 	}
 	if err := unix.Chdir(root); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tlspu/keel/test/parts"
 )
 
 func TestStart_runsInAPod(t *testing.T) {
@@ -87,6 +89,29 @@ func TestStart_runsInAPod(t *testing.T) {
 	h.Off()
 	if exit := (*exec.ExitError)(nil); !errors.As(p.Wait(), &exit) {
 		t.Errorf("the pod outlived its host: %v", p.Wait())
+	}
+}
+
+// On this machine a pod keeps a folder, and can write nothing of its own.
+func TestPod_hasAnotherRoot(t *testing.T) {
+	conf, root := t.TempDir(), parts.Debian(t)
+	pod := Pod{Image: parts.Debian(t), Root: root, Mounts: map[string]string{"/etc/conf": conf}, ReadOnly: true}
+	var out bytes.Buffer
+	cmd := exec.Command("/bin/sh", "-c", `
+		echo new >/host/etc/motd && echo new >/etc/conf/a || echo cannot write what is mounted
+		touch /tmp/a 2>/dev/null && echo can write its root
+		readlink /proc/self/ns/net /proc/self/ns/pid`)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := pod.Start(t, cmd).Wait(); err != nil {
+		t.Error(err)
+	}
+	if want := link(t, "/proc/self/ns/net") + link(t, "/proc/self/ns/pid"); out.String() != want {
+		t.Errorf("got %q, want %q", &out, want)
+	}
+	for _, name := range []string{filepath.Join(root, "etc/motd"), filepath.Join(conf, "a")} {
+		if text, err := os.ReadFile(name); err != nil || string(text) != "new\n" {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
 	}
 }
 
