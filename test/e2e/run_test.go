@@ -15,10 +15,7 @@ import (
 // keel builds the binary and returns the folder it lies in.
 func keel(t *testing.T) string {
 	t.Helper()
-	// What the binary is made of, and what these tests give it.
-	for _, dir := range []string{"api", "backends", "cmd", "core", "plugins", "docs/examples", "deploy/kubernetes/samples", "test/fixtures/roots"} {
-		dependOn(t, filepath.Join("../..", dir))
-	}
+	dependOnKeel(t)
 	dir := t.TempDir()
 	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "keel"), "github.com/tlspu/keel/cmd/keel")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -26,6 +23,15 @@ func keel(t *testing.T) string {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return dir
+}
+
+// dependOnKeel reads what the binary and its image are made of, and what these tests
+// give it.
+func dependOnKeel(t *testing.T) {
+	t.Helper()
+	for _, dir := range []string{"api", "backends", "cmd", "core", "plugins", "docs/examples", "deploy/image", "deploy/kubernetes", "test/fixtures/roots"} {
+		dependOn(t, filepath.Join("../..", dir))
+	}
 }
 
 // dependOn reads the files of a folder. Other programs read them for the test, so
