@@ -25,6 +25,9 @@ const (
 	maxQueue = 256
 	// maxRemembered is how many Events are known, to count them when they happen again.
 	maxRemembered = 512
+	// maxForbidden is how often an Event is tried that may not be written: a server that
+	// starts does not know anybody's rights at first.
+	maxForbidden = 4
 )
 
 // EventsOptions are what Events need. Wrote, which may be nil, is told of every
@@ -148,18 +151,14 @@ func (e *Events) send(ctx context.Context, seen *correlator.EventCorrelator, eve
 		return
 	}
 	var p pause
-	for {
-		stored, t := e.write(ctx, known)
+	for tries := 1; ; tries++ {
+		t := e.write(ctx, known)
 		if ctx.Err() != nil {
 			return
 		}
 		e.heard(t)
-		if t == nil {
-			seen.UpdateState(stored)
-			return
-		}
-		if t.scope != scopeAll || t.kind == "forbidden" {
-			return // it would be refused again
+		if t == nil || t.scope != scopeAll || t.kind == "forbidden" && tries == maxForbidden {
+			return // or it would be refused again
 		}
 		now := e.o.Now()
 		p.begin(now, t.after, e.o.Jitter)
@@ -190,39 +189,29 @@ func (e *Events) heard(t *trouble) {
 }
 
 // write makes an Event, or adds to what the server has of it.
-func (e *Events) write(ctx context.Context, r *correlator.EventCorrelateResult) (*corev1.Event, *trouble) {
+func (e *Events) write(ctx context.Context, r *correlator.EventCorrelateResult) *trouble {
 	core := e.o.Client.core
-	var answer []byte
-	var t *trouble
 	if r.Event.Count > 1 {
-		answer, t = e.request(ctx, core.Patch(types.StrategicMergePatchType).Name(r.Event.Name).Body(r.Patch), "patch")
-	}
-	if r.Event.Count <= 1 || t != nil && t.scope == scopeGone { // the server forgets them after an hour
-		r.Event.ResourceVersion = ""
-		body, err := json.Marshal(r.Event)
-		if err != nil {
-			return nil, &trouble{scope: scopeOne, err: err}
+		t := e.request(ctx, core.Patch(types.StrategicMergePatchType).Name(r.Event.Name).Body(r.Patch), "patch")
+		if t == nil || t.scope != scopeGone { // the server forgets them after an hour
+			return t
 		}
-		answer, t = e.request(ctx, core.Post().Body(body).SetHeader("Content-Type", "application/json"), "create")
 	}
-	if t != nil {
-		return nil, t
+	body, err := json.Marshal(r.Event)
+	if err != nil {
+		return &trouble{scope: scopeOne, err: err}
 	}
-	stored := new(corev1.Event)
-	if err := json.Unmarshal(answer, stored); err != nil {
-		return nil, &trouble{scope: scopeOne, err: fmt.Errorf("read the answer to an Event: %w", err)}
-	}
-	return stored, nil
+	return e.request(ctx, core.Post().Body(body).SetHeader("Content-Type", "application/json"), "create")
 }
 
-func (e *Events) request(ctx context.Context, request *rest.Request, verb string) ([]byte, *trouble) {
-	body, t := write(ctx, request.Namespace(metav1.NamespaceDefault).Resource("events"), verb, "events", "in namespace "+metav1.NamespaceDefault)
+func (e *Events) request(ctx context.Context, request *rest.Request, verb string) *trouble {
+	_, t := write(ctx, request.Namespace(metav1.NamespaceDefault).Resource("events"), verb, "events", "in namespace "+metav1.NamespaceDefault)
 	if t == nil {
 		e.o.Wrote(Written)
 	} else {
 		e.o.Wrote(Failed)
 	}
-	return body, t
+	return t
 }
 
 // An eventClock is what the correlator asks for the time.

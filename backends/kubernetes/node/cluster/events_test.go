@@ -103,7 +103,7 @@ func TestEvents_fail(t *testing.T) {
 		{"no connection", answer{}, "0s 1s 3s 7s 15s 31s 1m3s 2m3s"},
 		{"500", refusal(500, "", "etcdserver: mvcc: database space exceeded", ""), "0s 1s 3s 7s 15s 31s 1m3s 2m3s"},
 		{"429 with a pause", refusal(429, metav1.StatusReasonTooManyRequests, "slow down", `{"retryAfterSeconds":90}`), "0s 1m30s"},
-		{"403", refusal(403, metav1.StatusReasonForbidden, `events is forbidden: User "x" cannot create resource "events" in API group "" in the namespace "default"`, ""), "0s"},
+		{"403", refusal(403, metav1.StatusReasonForbidden, `events is forbidden: User "x" cannot create resource "events" in API group "" in the namespace "default"`, ""), "0s 1s 3s 7s"},
 		{"422", refusal(422, metav1.StatusReasonInvalid, "is invalid", ""), "0s"},
 	}
 	for _, tt := range tests {

@@ -130,7 +130,6 @@ func (r *Reporter) Report(name string, uid types.UID, s v1alpha1.NodeStatus) {
 		r.waiting[name] = w
 	}
 	w.status, w.report, w.alone = s, r.number, false
-	delete(r.state.gone, name)
 	r.wake()
 }
 
@@ -221,6 +220,7 @@ func (r *Reporter) forget(name string) {
 // ctx ends before, or what is left is withheld, the error says what was not sent,
 // and why. A pause after a failure ends at once.
 func (r *Reporter) Flush(ctx context.Context) error {
+	r.review()
 	r.mu.Lock()
 	r.pause = pause{}
 	for _, w := range r.waiting {

@@ -107,7 +107,6 @@ func (r *Reporter) repeat() {
 			r.waiting[name] = &waiting{uid: s.uid, status: s.status, number: r.number, report: r.number}
 		}
 	}
-	clear(r.sent)
 }
 
 // sweepState marks what Sweep found to be gone, once it is known what there is.
@@ -116,7 +115,7 @@ func (r *Reporter) sweepState() {
 		return
 	}
 	for name := range r.state.object.Status.Configs {
-		if r.waiting[name] == nil && !r.state.keep(name) {
+		if !r.state.keep(name) {
 			r.state.gone[name] = true
 		}
 	}
@@ -188,7 +187,7 @@ func (r *Reporter) sendState(ctx context.Context, entries []entry, gone []string
 	case object != nil && !foreign:
 		return r.patchState(ctx, entries, gone, lost)
 	case object != nil:
-		return r.step(r.mendState(ctx, object.UID, lost), lost)
+		return r.step(r.mendState(ctx, object.UID), lost)
 	case len(entries) == 0:
 		return nil // there is nothing to remove either
 	}
@@ -255,7 +254,7 @@ func (r *Reporter) createState(ctx context.Context) *trouble {
 // mendState gives the NodeState to the Node that is there now, before the garbage
 // collector removes it. What another agent has written is removed: it was on another
 // machine.
-func (r *Reporter) mendState(ctx context.Context, uid types.UID, lost int) *trouble {
+func (r *Reporter) mendState(ctx context.Context, uid types.UID) *trouble {
 	m, t := r.owned()
 	if t != nil {
 		return t
@@ -271,9 +270,6 @@ func (r *Reporter) mendState(ctx context.Context, uid types.UID, lost int) *trou
 		return t
 	}
 	return r.answered(answer, func(s *v1alpha1.NodeState) bool {
-		if r.state.lost != lost {
-			return false
-		}
 		r.repeat()
 		for name := range s.Status.Configs {
 			if r.waiting[name] == nil {

@@ -181,8 +181,14 @@ func TestReporter_readsItsNodeState(t *testing.T) {
 		if !d.Synced() {
 			t.Error("it is not synced")
 		}
+		// What came after the sweep stays.
+		d.know("issue", Known{UID: "a"})
+		d.Report("issue", "a", statusOf("i", 1))
+		d.wants(t, patchedState(`"issue":`+entryOf("i", 1)))
+		d.wants(t)
+		d.Forget("issue")
 		d.Forget("late")
-		d.wants(t, patchedState(`"late":null`))
+		d.wants(t, patchedState(`"issue":null,"late":null`))
 		d.Forget("never")
 		d.wants(t)
 
@@ -317,6 +323,48 @@ func TestReporter_stateRefused(t *testing.T) {
 		if got := d.after(150 * time.Second); len(got) != 7 {
 			t.Errorf("requests:\n%s", strings.Join(got, "\n"))
 		}
+	})
+}
+
+// A removal that the server refuses is tried again, with pauses.
+func TestReporter_removalRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newStateDesk(t, stored("node-1", "old", "motd"))
+		d.api.change(func() {
+			s.says = func(string) (answer, bool) { return refusal(422, metav1.StatusReasonInvalid, "is invalid", ""), true }
+		})
+		d.Forget("old")
+		if got := d.after(150 * time.Second); len(got) != 8 {
+			t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+		}
+		if err := d.Flush(deadline(t, time.Millisecond)); err == nil || !strings.HasPrefix(err.Error(), "entries of NodeConfigs that are gone were not removed from the NodeState: patch ") {
+			t.Error(err)
+		}
+		d.api.change(func() { s.says = nil })
+		if err := d.Flush(t.Context()); err != nil || len(s.object.Status.Configs) != 1 {
+			t.Errorf("%v, %v", err, s.object.Status.Configs)
+		}
+	})
+}
+
+// Somebody deletes it and makes it anew while a request is on its way.
+func TestReporter_stateMadeAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := newStateDesk(t, stored("node-1", "motd"))
+		d.api.change(func() {
+			s.says = func(string) (answer, bool) {
+				s.says = nil
+				s.object, s.rv = stored("node-1"), 5
+				s.object.UID, s.object.ResourceVersion = "state-1", "5"
+				d.watched(nil, true)
+				d.watched(s.object.DeepCopy(), false)
+				return refusal(404, metav1.StatusReasonNotFound, "not found", ""), true
+			}
+		})
+		d.Report("motd", "a", statusOf("m", 1))
+		patch := patchedState(`"motd":` + entryOf("m", 1))
+		d.wants(t, patch, patch)
+		d.has(t, "motd", "m")
 	})
 }
 

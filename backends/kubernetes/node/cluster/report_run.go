@@ -87,7 +87,8 @@ func (r *Reporter) write(ctx context.Context, request *rest.Request, verb, resou
 	return body, t
 }
 
-// review lets those that are withheld go on if there is less than there was.
+// review lets those that are withheld go on if there is less than there was. The
+// others count again, so that a metric shows for how long they are.
 func (r *Reporter) review() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,6 +102,8 @@ func (r *Reporter) review() {
 			r.drop(name)
 		case r.room(k) < w.size:
 			w.held = false
+		default:
+			r.o.Wrote(Withheld)
 		}
 	}
 }
@@ -224,8 +227,8 @@ func (r *Reporter) worked(entries []entry) {
 	}
 	for _, e := range entries {
 		w := r.waiting[e.name]
-		if w == nil || w.uid != e.uid {
-			continue
+		if w == nil {
+			continue // it was forgotten
 		}
 		if w.said != "" {
 			w.said = ""

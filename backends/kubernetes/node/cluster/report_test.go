@@ -59,6 +59,11 @@ func TestReporter_writesItsEntry(t *testing.T) {
 				if diff := cmp.Diff(tt.want, d.after(0)); diff != "" {
 					t.Errorf("requests (-want +got):\n%s", diff)
 				}
+				for _, accept := range d.api.asks {
+					if !strings.HasPrefix(accept, "application/json;as=PartialObjectMetadata;") {
+						t.Errorf("asked for %s: with the statuses of all nodes", accept)
+					}
+				}
 				if tt.then.UID != "" {
 					d.know("motd", tt.then)
 				}
@@ -174,29 +179,40 @@ func TestReporter_latestWins(t *testing.T) {
 // One that is refused does not hold up the others, and where all fail one request is
 // enough to know.
 func TestReporter_others(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, FormMap, func(request string) answer {
-			if strings.Contains(request, "/c5/") {
-				return refusal(422, metav1.StatusReasonInvalid, "is invalid", "")
-			}
-			return metadata("a", "8")
+	for name, refused := range map[string]answer{
+		"invalid": refusal(422, metav1.StatusReasonInvalid, "is invalid", ""),
+		"stale":   refusal(403, metav1.StatusReasonForbidden, "status.observedGeneration: is newer than the NodeConfig", ""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { others(t, refused) })
 		})
-		for i := range 10 {
-			name := fmt.Sprint("c", i)
-			d.know(name, Known{UID: "a"})
-			d.Report(name, "a", statusOf("m", 0))
-		}
-		if got := d.after(0); len(got) != 10 || !strings.Contains(got[0], "/c0/") || !strings.Contains(got[9], "/c9/") {
-			t.Errorf("requests:\n%s", strings.Join(got, "\n"))
-		}
-		d.after(time.Minute)
-		d.know("new", Known{UID: "a"})
-		d.Report("new", "a", statusOf("m", 0))
-		if got := d.after(0); len(got) != 1 {
-			t.Errorf("requests:\n%s", strings.Join(got, "\n"))
-		}
+	}
+}
 
-		// Then nobody may write.
+func others(t *testing.T, refused answer) {
+	d := newDesk(t, FormMap, func(request string) answer {
+		if strings.Contains(request, "/c5/") {
+			return refused
+		}
+		return metadata("a", "8")
+	})
+	for i := range 10 {
+		name := fmt.Sprint("c", i)
+		d.know(name, Known{UID: "a"})
+		d.Report(name, "a", statusOf("m", 0))
+	}
+	if got := d.after(0); len(got) != 10 || !strings.Contains(got[0], "/c0/") || !strings.Contains(got[9], "/c9/") {
+		t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+	}
+	d.after(time.Minute)
+	d.know("new", Known{UID: "a"})
+	d.Report("new", "a", statusOf("m", 0))
+	if got := d.after(0); len(got) != 1 {
+		t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+	}
+
+	// Then nobody may write, and later again. Each time the pauses begin anew.
+	for range 2 {
 		d.api.say(inOrder(refusal(403, metav1.StatusReasonForbidden, "no", "")))
 		for i := range 10 {
 			d.Report(fmt.Sprint("c", i), "a", statusOf("m2", 0))
@@ -211,6 +227,38 @@ func TestReporter_others(t *testing.T) {
 		}
 		if len(seen) != len(got) {
 			t.Errorf("one is tried again before the others: %v", seen)
+		}
+		d.api.say(inOrder(metadata("a", "8")))
+		if got := d.after(time.Minute); len(got) != 10 {
+			t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+		}
+	}
+}
+
+// What waits is of the NodeConfig it was reported for, and of no other of that name.
+func TestReporter_anotherOfThatName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, FormMap, inOrder(answer{}))
+		d.know("motd", Known{UID: "a", ResourceVersion: "7"})
+		d.Report("motd", "a", statusOf("of a", 1))
+		d.after(0)
+		d.know("motd", Known{UID: "b", ResourceVersion: "9"})
+		if s, ok := d.Before("motd"); ok {
+			t.Errorf("before %v", s)
+		}
+		d.Report("motd", "b", statusOf("of b", 1))
+		d.api.say(func(string) answer {
+			// While the old one's is on its way.
+			d.know("motd", Known{UID: "c", ResourceVersion: "9"})
+			d.Report("motd", "c", statusOf("of c", 1))
+			d.api.says = inOrder(metadata("c", "10"))
+			return refusal(404, metav1.StatusReasonNotFound, "not found", "")
+		})
+		if diff := cmp.Diff([]string{patched("1s", "", "of b", 1), patched("1s", "", "of c", 1)}, d.after(time.Minute)); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
+		}
+		if s, ok := d.Before("motd"); !ok || s.Message != "of c" {
+			t.Errorf("before %v", s)
 		}
 	})
 }
@@ -259,92 +307,5 @@ func TestReporter_before(t *testing.T) {
 		before("of c")
 		d.know("motd", Known{UID: "c", ResourceVersion: "21", Own: own("of c, watched")})
 		before("of c, watched")
-	})
-}
-
-func TestReporter_tooLarge(t *testing.T) {
-	const many = `{"causes":[{"reason":"FieldValueTooMany","message":"Too many: 5001","field":"status.nodes"}]}`
-	tests := []struct {
-		name     string
-		size     int
-		answer   answer
-		requests int
-	}{
-		{"as the watch shows", maxSize - 100, answer{}, 0},
-		{"for the server", 1000, answer{413, "Request entity too large", http.Header{"Content-Type": {"text/plain"}}}, 1},
-		{"for etcd", 1000, refusal(500, "", "etcdserver: request is too large", ""), 1},
-		{"for etcd's client", 1000, refusal(500, "", "rpc error: trying to send message larger than max (3 vs. 2)", ""), 1},
-		{"too many nodes", 1000, refusal(422, metav1.StatusReasonInvalid, "is invalid", many), 1},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				d := newDesk(t, FormMap, inOrder(tt.answer))
-				d.know("motd", Known{UID: "a", Size: tt.size})
-				d.know("sshd", Known{UID: "b"})
-				d.Report("motd", "a", statusOf("m", 0))
-				if got := d.after(time.Hour); len(got) != tt.requests {
-					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
-				}
-				d.Report("motd", "a", statusOf("m2", 0)) // it stays withheld
-				d.api.say(inOrder(metadata("a", "8")))
-				if got := d.after(time.Hour); len(got) != 0 {
-					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
-				}
-				if diff := cmp.Diff([]string{"motd a Warning StatusTooLarge"}, d.events); diff != "" {
-					t.Errorf("Events (-want +got):\n%s", diff)
-				}
-				if got := d.log.said(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "--status=node") {
-					t.Errorf("log:\n%s", got)
-				}
-				if s, ok := d.Before("motd"); !ok || s.Message != "m2" || d.wrote[Withheld] != 1 {
-					t.Errorf("before: %v, %v; metrics %v", s, ok, d.wrote)
-				}
-				if err := d.Flush(t.Context()); err == nil || err.Error() != "status not sent of motd: there is no room for it: run the agents with --status=node" {
-					t.Error(err)
-				}
-				d.Report("sshd", "b", statusOf("m", 0)) // others go on
-				if got := d.after(time.Minute); len(got) != 1 {
-					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
-				}
-				d.know("motd", Known{UID: "a", Size: tt.size / 2})
-				if got := d.after(time.Minute); len(got) != 1 || !strings.Contains(got[0], `"m2"`) {
-					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
-				}
-			})
-		})
-	}
-}
-
-func TestReporter_flush(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDesk(t, FormMap, inOrder(answer{}))
-		if err := d.Flush(t.Context()); err != nil {
-			t.Errorf("nothing waits: %v", err)
-		}
-		for i := range 7 {
-			name := fmt.Sprint("c", i)
-			d.know(name, Known{UID: "a"})
-			d.Report(name, "a", statusOf("m", 0))
-		}
-		d.after(100 * time.Second)
-		began := time.Now()
-		err := d.Flush(deadline(t, 2500*time.Millisecond))
-		if err == nil || !strings.HasPrefix(err.Error(), "status not sent of c0, c1, c2, c3, c4, 2 more: patch nodeconfigs/status of c") || !strings.HasSuffix(err.Error(), "connection refused") {
-			t.Error(err)
-		}
-		if took := time.Since(began); took != 2500*time.Millisecond {
-			t.Errorf("it took %v", took)
-		}
-		if got := d.after(0); len(got) != 2 { // at once, and after 1 s
-			t.Errorf("%d requests:\n%s", len(got), strings.Join(got, "\n"))
-		}
-		d.api.say(inOrder(metadata("a", "8")))
-		if err := d.Flush(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if got := d.after(0); len(got) != 7 {
-			t.Errorf("requests:\n%s", strings.Join(got, "\n"))
-		}
 	})
 }

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 )
 
 // writeTime is how long a write may take.
@@ -38,7 +40,7 @@ type trouble struct {
 // write sends a request and returns the body of the answer. What it does is for
 // messages: "patch", "nodeconfigs/status", "of motd".
 func write(ctx context.Context, request *rest.Request, verb, resource, which string) ([]byte, *trouble) {
-	ctx, cancel := context.WithTimeout(ctx, writeTime)
+	ctx, cancel := context.WithTimeout(klog.NewContext(ctx, klog.New(logr.Discard().GetSink())), writeTime)
 	defer cancel()
 	result := request.MaxRetries(0).Do(ctx) // the pauses are this package's
 	err := result.Error()

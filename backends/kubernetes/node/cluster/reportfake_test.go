@@ -34,6 +34,7 @@ type answer struct {
 type fakeAPI struct {
 	mu    sync.Mutex
 	got   []string // "12s PATCH /path body"
+	asks  []string // media types of the answers that are asked for
 	says  func(request string) answer
 	began time.Time
 }
@@ -46,6 +47,7 @@ func (f *fakeAPI) RoundTrip(r *http.Request) (*http.Response, error) {
 	request := strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), body))
 	f.mu.Lock()
 	f.got = append(f.got, fmt.Sprintf("%v %s", time.Since(f.began), request))
+	f.asks = append(f.asks, r.Header.Get("Accept"))
 	a := f.says(request)
 	f.mu.Unlock()
 	if err := r.Context().Err(); err != nil {

@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestReporter_tooLarge(t *testing.T) {
+	const many = `{"causes":[{"reason":"FieldValueTooMany","message":"Too many: 5001","field":"status.nodes"}]}`
+	tests := []struct {
+		name     string
+		size     int
+		answer   answer
+		requests int
+	}{
+		{"as the watch shows", maxSize - 100, answer{}, 0},
+		{"for the server", 1000, answer{413, "Request entity too large", http.Header{"Content-Type": {"text/plain"}}}, 1},
+		{"for etcd", 1000, refusal(500, "", "etcdserver: request is too large", ""), 1},
+		{"for etcd's client", 1000, refusal(500, "", "rpc error: trying to send message larger than max (3 vs. 2)", ""), 1},
+		{"too many nodes", 1000, refusal(422, metav1.StatusReasonInvalid, "is invalid", many), 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, FormMap, inOrder(tt.answer))
+				d.know("motd", Known{UID: "a", Size: tt.size})
+				d.know("sshd", Known{UID: "b"})
+				d.Report("motd", "a", statusOf("m", 0))
+				if got := d.after(time.Hour); len(got) != tt.requests {
+					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+				}
+				d.Report("motd", "a", statusOf("m2", 0))           // it stays withheld
+				d.know("motd", Known{UID: "a", Size: tt.size - 1}) // it is tried again, and does not fit
+				if got := d.after(time.Hour); len(got) != tt.requests {
+					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+				}
+				d.api.say(inOrder(metadata("a", "8")))
+				if got := d.after(time.Hour); len(got) != 0 {
+					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+				}
+				if diff := cmp.Diff([]string{"motd a Warning StatusTooLarge"}, d.events); diff != "" {
+					t.Errorf("Events (-want +got):\n%s", diff)
+				}
+				if got := d.log.said(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "--status=node") {
+					t.Errorf("log:\n%s", got)
+				}
+				if s, ok := d.Before("motd"); !ok || s.Message != "m2" || d.wrote[Withheld] < 3*60 {
+					t.Errorf("before: %v, %v; metrics %v", s, ok, d.wrote)
+				}
+				if err := d.Flush(t.Context()); err == nil || err.Error() != "status not sent of motd: there is no room for it: run the agents with --status=node" {
+					t.Error(err)
+				}
+				d.Report("sshd", "b", statusOf("m", 0)) // others go on
+				if got := d.after(time.Minute); len(got) != 1 {
+					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+				}
+				d.know("motd", Known{UID: "a", Size: tt.size / 2})
+				if got := d.after(time.Minute); len(got) != 1 || !strings.Contains(got[0], `"m2"`) {
+					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+				}
+			})
+		})
+	}
+}
+
+func TestReporter_flush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, FormMap, inOrder(answer{}))
+		if err := d.Flush(t.Context()); err != nil {
+			t.Errorf("nothing waits: %v", err)
+		}
+		for i := range 7 {
+			name := fmt.Sprint("c", i)
+			d.know(name, Known{UID: "a"})
+			d.Report(name, "a", statusOf("m", 0))
+		}
+		d.after(100 * time.Second)
+		began := time.Now()
+		err := d.Flush(deadline(t, 2500*time.Millisecond))
+		if err == nil || !strings.HasPrefix(err.Error(), "status not sent of c0, c1, c2, c3, c4, 2 more: patch nodeconfigs/status of c") || !strings.HasSuffix(err.Error(), "connection refused") {
+			t.Error(err)
+		}
+		if took := time.Since(began); took != 2500*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		if got := d.after(0); len(got) != 2 { // at once, and after 1 s
+			t.Errorf("%d requests:\n%s", len(got), strings.Join(got, "\n"))
+		}
+		d.api.say(inOrder(metadata("a", "8")))
+		if err := d.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := d.after(0); len(got) != 7 {
+			t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+		}
+	})
+}
