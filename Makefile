@@ -57,8 +57,9 @@ verify: generate ## generate and tidy; fails, naming the files, when that change
 	@changed=$$($(GIT) status --porcelain) && [ -z "$$changed" ] || \
 		{ printf 'not committed, or not what make verify makes of it:\n%s\n' "$$changed"; exit 1; }
 
-bench: build ## measure Keel against other programs in one run and print a table
+bench: build ## measure Keel against other programs, and with an API server, and print tables
 	$(GO) run ./test/bench
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 0 ./test/bench/kube
 
 dist: ## dist/keel-VERSION-OS-ARCH for linux and freebsd on amd64 and arm64, and SHA256SUMS
 	rm -rf dist

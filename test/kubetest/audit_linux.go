@@ -25,7 +25,8 @@ type Request struct {
 	User        string
 	UserAgent   string
 	Code        int
-	At          time.Time // when it came
+	At          time.Time     // when it came
+	Took        time.Duration // until the end of the answer, or of a watch its beginning
 }
 
 // Writes reports whether the request was one that can change something.
@@ -61,6 +62,7 @@ func (s *Server) Requests(t testing.TB, from time.Time) []Request {
 			}
 			ResponseStatus           struct{ Code int }
 			RequestReceivedTimestamp time.Time
+			StageTimestamp           time.Time
 		}
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			break // the last line is being written
@@ -75,7 +77,7 @@ func (s *Server) Requests(t testing.TB, from time.Time) []Request {
 			Group: e.ObjectRef.APIGroup, Resource: e.ObjectRef.Resource, Subresource: e.ObjectRef.Subresource,
 			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name,
 			User: e.User.Username, UserAgent: e.UserAgent,
-			Code: e.ResponseStatus.Code, At: e.RequestReceivedTimestamp,
+			Code: e.ResponseStatus.Code, At: e.RequestReceivedTimestamp, Took: e.StageTimestamp.Sub(e.RequestReceivedTimestamp),
 		})
 	}
 	if err := lines.Err(); err != nil {

@@ -120,7 +120,7 @@ func TestNodeToken_isBoundToItsNode(t *testing.T) {
 		}
 		return len(mine) > 0
 	})
-	if len(mine) != 1 || mine[0].Verb != "list" || mine[0].Resource != "nodes" || mine[0].Code != 403 || mine[0].Writes() || mine[0].User != who.Username {
+	if len(mine) != 1 || mine[0].Verb != "list" || mine[0].Resource != "nodes" || mine[0].Code != 403 || mine[0].Writes() || mine[0].User != who.Username || mine[0].Took <= 0 {
 		t.Errorf("the audit log has %+v, want one list of nodes that is forbidden", mine)
 	}
 }
@@ -191,6 +191,15 @@ func TestDaemon_stopsAndStarts(t *testing.T) {
 	}
 	if err := find(); err != nil {
 		t.Errorf("after the outage of etcd: %v", err)
+	}
+}
+
+func TestMetrics_areOfBothProcesses(t *testing.T) {
+	api, etcd := Shared(t).Metrics(t)
+	for name, text := range map[string]string{"apiserver_request_total": api, "etcd_mvcc_db_total_size_in_bytes": etcd} {
+		if !strings.Contains(text, "\n"+name) {
+			t.Errorf("no %s in\n%.500s", name, text)
+		}
 	}
 }
 
