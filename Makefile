@@ -28,8 +28,9 @@ help: ## list the targets
 build: ## bin/keel, a static binary stamped with the version
 	@$(BUILD) -o bin/keel ./cmd/keel
 
-run: build ## show Keel keeping an example root, in a scratch folder
+run: build ## show Keel keeping an example root; as root after make parts, a node of a cluster too
 	@test/e2e/run.sh
+	@test/e2e/cluster.sh '$(CACHE)'
 
 test: ## every test of both modules, with -race where a C compiler is; ends with a list of the skips
 	@PATH='$(TOOLS)':"$$PATH" $(GO) run ./test/report

@@ -142,6 +142,10 @@ func (a *agent) close(ctx context.Context) error {
 // from being written.
 func (a *agent) loop(ctx context.Context) *drift.Loop {
 	writing := context.WithoutCancel(ctx)
+	interval := poll
+	if a.woken != nil {
+		interval = turn
+	}
 	return &drift.Loop{
 		List: a.list,
 		Done: func(res drift.Result) {
@@ -151,7 +155,7 @@ func (a *agent) loop(ctx context.Context) *drift.Loop {
 			}
 			a.done(writing, res)
 		},
-		Interval: poll, Wake: a.woken, Deadline: visitTime, Now: a.env.Now,
+		Interval: interval, Wake: a.woken, Deadline: visitTime, Now: a.env.Now,
 		Options: drift.Options{DryRun: a.settings.DryRun, Lock: a.lock},
 	}
 }

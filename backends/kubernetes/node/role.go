@@ -14,8 +14,11 @@ import (
 )
 
 const (
-	// poll is the time between two looks at what is due.
+	// poll is the time between two looks at a folder, and at what is due.
 	poll = 2 * time.Second
+	// turn is the time between two looks at what is due where changes come by
+	// themselves: it asks nobody.
+	turn = 250 * time.Millisecond
 	// visitTime is how long one visit may take: a package transaction of half an
 	// hour, and restarts.
 	visitTime = time.Hour
