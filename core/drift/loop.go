@@ -32,6 +32,10 @@ type Loop struct {
 
 type waiting struct{ first, until time.Time }
 
+// over reports whether the time has come, or the clock was set back to before the
+// Wait.
+func (w waiting) over(now time.Time) bool { return !now.Before(w.until) || now.Before(w.first) }
+
 // pause is the least time between two passes, so that a Wait until now does not
 // make the loop spin.
 const pause = 100 * time.Millisecond
@@ -54,7 +58,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer close(l.ended)
 	next := l.Now()
 	for {
-		timer := time.NewTimer(next.Sub(l.Now()))
+		// A clock that was set back meanwhile makes nobody wait.
+		timer := time.NewTimer(min(next.Sub(l.Now()), l.Interval))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -109,7 +114,7 @@ func (l *Loop) pass(ctx context.Context) time.Time {
 		if ctx.Err() != nil {
 			return next
 		}
-		if w, ok := l.waits[t.ID()]; !ok || !l.Now().Before(w.until) {
+		if w, ok := l.waits[t.ID()]; !ok || w.over(l.Now()) {
 			l.visit(ctx, t)
 		}
 	}

@@ -142,6 +142,47 @@ func TestLoop_waitInThePastDoesNotSpin(t *testing.T) {
 	})
 }
 
+// A clock that is set back, in the middle of a pass or while a target waits, makes
+// nobody wait for longer.
+func TestLoop_clockThatIsSetBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var back time.Duration
+		now := func() time.Time { return time.Now().Add(-back) }
+		visits := 0
+		l := &Loop{
+			Interval: time.Second, Now: now,
+			List: func(context.Context) ([]Target, error) {
+				return []Target{stub{"a", func() error {
+					visits++
+					back += time.Hour
+					return nil
+				}}, stub{"b", func() error { return &Wait{Until: now().Add(30 * time.Second)} }}}, nil
+			},
+			Done: func(Result) {},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
+		defer cancel()
+		_ = l.Run(ctx)
+		if visits != 10 {
+			t.Errorf("%d visits in 10 seconds, want one a second", visits)
+		}
+		waits := 0
+		l = &Loop{
+			Interval: time.Second, Now: now,
+			List: func(context.Context) ([]Target, error) {
+				return []Target{stub{"b", func() error { waits++; return &Wait{Until: now().Add(time.Hour)} }}}, nil
+			},
+			Done: func(Result) {},
+		}
+		l.Pass(t.Context())
+		back += time.Hour
+		l.Pass(t.Context())
+		if waits != 2 {
+			t.Errorf("%d visits, want 2: the clock was set back to before the Wait", waits)
+		}
+	})
+}
+
 func TestLoop_failedListIsAResult(t *testing.T) {
 	var got []string
 	l := &Loop{
