@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -86,6 +87,9 @@ func (f feed) tell(ctx context.Context, err error) {
 
 // explain says what an operator can do about an error.
 func (f feed) explain(err error) error {
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		err = request.Err // its URL is another one with every request
+	}
 	wrong := (*x509.UnknownAuthorityError)(nil)
 	unknown := x509.UnknownAuthorityError{}
 	switch {
