@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -114,4 +116,26 @@ func (w *clusterWorld) patchNode(t *testing.T, subresource string, patch body) {
 	before := w.cluster().FactsEdition()
 	w.do(t, http.MethodPatch, "/api/v1/nodes/"+w.node+subresource, patch)
 	w.until(t, "the watch of the Node", func() bool { return w.cluster().FactsEdition() > before })
+}
+
+// last is the line of the log about the last visit of a NodeConfig.
+func (w *clusterWorld) last(name string) (last string) {
+	for line := range strings.Lines(w.log.String()) {
+		if strings.Contains(line, " target="+name+" handler=") {
+			last = line
+		}
+	}
+	return last
+}
+
+// hand writes a file of the machine as a person would.
+func (w *clusterWorld) hand(t *testing.T, name, content string) {
+	t.Helper()
+	path := filepath.Join(w.env.Root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }

@@ -71,7 +71,7 @@ func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[h
 		spec: nc.Spec, suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), err: doc.Err,
 	}
 	c.depends, c.reads = depends(nc.Spec), reads(nc.Spec)
-	if nc.Spec.Interval != nil {
+	if i := nc.Spec.Interval; i != nil && i.Duration >= v1alpha1.MinInterval {
 		c.interval = nc.Spec.Interval.Duration
 	}
 	if c.err == nil {

@@ -40,7 +40,7 @@ func (a *agent) tell(name string, e *entry, was before, res drift.Result) {
 	event := func(kind, reason, message string) {
 		a.events.Event(name, e.config.uid, kind, reason, cut(message, v1alpha1.MaxMessage))
 	}
-	said := oneLine(res.Err)
+	said := shown(res.Err)
 	if res.Changed {
 		event(corev1.EventTypeNormal, reasonChanged, did(res))
 	}

@@ -107,6 +107,12 @@ func withMistake(c *config, err error) error {
 	return errors.Join(mistake, err)
 }
 
+// maxShown is the length of the longest error that is logged and remembered.
+const maxShown = 4 << 10
+
+// shown is an error as it is logged, and as the next one is compared with it.
+func shown(err error) string { return cut(oneLine(err), maxShown) }
+
 // log says what a visit did. An error is said again only when it changed, for the
 // status repeats it. A single pass prints lines instead.
 func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
@@ -118,7 +124,7 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 		handler = e.config.handler
 	}
 	log := a.env.Log.With("target", res.Target, "handler", handler, "changed", res.Changed, "took", took)
-	said := oneLine(res.Err)
+	said := shown(res.Err)
 	switch {
 	case e.waits && said != e.said:
 		log.Info("visit waits", "err", said)
