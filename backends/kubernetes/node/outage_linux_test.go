@@ -1,0 +1,168 @@
+package node
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/test/kubetest"
+)
+
+// While the API server is away everything that is known is kept, on its interval,
+// and restarts that are owed are made. Then all of it is told, once.
+func TestCluster_outage(t *testing.T) {
+	t.Parallel()
+	w := newDebugWorld(t, kubetest.Start(t, kubetest.Options{}))
+	var inside, most atomic.Int64
+	*w.handler.hold = func() {
+		most.Store(max(most.Load(), inside.Add(1)))
+		inside.Add(-1)
+	}
+	name := func(i int) string { return fmt.Sprintf("outage-%d", i) }
+	const number = 8
+	for i := range number {
+		spec := body{"type": "setting", "interval": "20m", "params": body{"path": "/etc/" + name(i), "value": "x"}}
+		if i == 7 {
+			spec["services"] = []string{"a.service"}
+		}
+		w.apply(t, name(i), spec)
+	}
+	w.start(t)
+	for i := range number {
+		w.until(t, "the status of "+name(i), func() bool { _, ok := w.status(t, name(i)); return ok })
+	}
+	w.turn(t)
+
+	w.server.API.Stop()
+	w.until(t, "that it is away shows", func() bool { return w.agent.health.Ready() != nil })
+	for _, i := range []int{1, 4, 7} {
+		w.hand(t, "etc/"+name(i), "by hand")
+	}
+	w.fails(t, "a.service", 1)
+	for range 3 {
+		before := w.visits(name(0))
+		w.ahead.Add(int64(20 * time.Minute))
+		w.until(t, "a visit", func() bool { return w.visits(name(0)) > before })
+	}
+	w.until(t, "the restart that failed first", func() bool {
+		return w.starts(t, "a.service") == 4 && strings.Contains(w.last(name(7)), "visit changed the machine")
+	})
+	for _, i := range []int{1, 4, 7} {
+		if got := w.content(name(i)); got != "x" {
+			t.Errorf("%s holds %q", name(i), got)
+		}
+	}
+
+	visits := map[string]int{}
+	for i := range number {
+		visits[name(i)] = w.visits(name(i))
+	}
+	back := time.Now()
+	if err := w.server.API.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.do(t, http.MethodPatch, nodeConfigs+"/"+name(0), body{"spec": body{"params": body{"value": "y"}}})
+	w.until(t, "ready", func() bool { return w.agent.health.Ready() == nil })
+	w.turn(t)
+	w.after(t, maxSpread)
+	for _, i := range []int{0, 1, 4, 7} {
+		w.until(t, "the status of "+name(i), func() bool {
+			s, _ := w.status(t, name(i))
+			return s.Changed && s.LastResult == v1alpha1.Success && !s.RestartPending && (i != 0 || s.ObservedGeneration == 2)
+		})
+	}
+	w.turn(t)
+	writes := map[string]int{}
+	reads := 0
+	for _, r := range w.server.Requests(t, back) {
+		switch {
+		case r.UserAgent != "keel-node-agent" || r.Resource == "events":
+		case r.Writes():
+			writes[r.Name]++
+		default:
+			reads++
+		}
+	}
+	for i := range number {
+		want := 0
+		if i == 0 || i == 1 || i == 4 || i == 7 {
+			want = 1
+		}
+		if writes[name(i)] != want {
+			t.Errorf("%s: its status was written %d times, want %d", name(i), writes[name(i)], want)
+		}
+		if i > 0 && w.visits(name(i)) != visits[name(i)] {
+			t.Errorf("%s: visited because the API server was there again", name(i))
+		}
+	}
+	if reads > 10 {
+		t.Errorf("%d requests that read", reads)
+	}
+	if most.Load() != 1 {
+		t.Errorf("%d visits at once", most.Load())
+	}
+}
+
+// A server that takes no writes gets the statuses when it does again.
+func TestCluster_writesAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newDebugWorld(t, kubetest.Start(t, kubetest.Options{}))
+	w.apply(t, "refused", body{"type": "setting", "params": body{"path": "/etc/refused", "value": "x"}})
+	w.start(t)
+	w.until(t, "the first status", func() bool { s, _ := w.status(t, "refused"); return s.Changed })
+	w.turn(t)
+
+	w.server.RefuseWrites(t, true)
+	w.hand(t, "etc/refused", "by hand")
+	w.ahead.Add(int64(10 * time.Hour))
+	w.until(t, "the file", func() bool { return w.content("refused") == "x" })
+	w.until(t, "that statuses are refused shows", func() bool { return strings.Contains(w.log.String(), "cannot be sent") })
+	before, _ := w.status(t, "refused")
+	w.server.RefuseWrites(t, false)
+	w.ahead.Add(int64(time.Minute)) // the longest pause
+	w.turn(t)
+	w.until(t, "the status", func() bool {
+		s, _ := w.status(t, "refused")
+		return s.Changed && s.LastRunTime.After(before.LastRunTime.Time)
+	})
+}
+
+// However the clock jumps, nobody waits for longer than an interval, and nothing is
+// visited again and again.
+func TestCluster_clockJumps(t *testing.T) {
+	w := newDebugWorld(t, kubetest.Shared(t))
+	w.apply(t, "jumps", body{"type": "setting", "interval": "1h", "params": body{"path": "/etc/jumps", "value": "x"}})
+	w.apply(t, "jumps-fails", body{"type": "blind", "interval": "1h", "params": body{"path": "/dev/null/jumps", "value": "x"}})
+	w.start(t)
+	w.until(t, "the file", func() bool { return w.content("jumps") == "x" })
+	w.turn(t)
+	for _, jump := range []time.Duration{5 * time.Hour, -10 * time.Hour, -time.Hour, 100 * time.Hour, time.Hour, -3 * time.Hour} {
+		before, failed := w.visits("jumps"), w.visits("jumps-fails")
+		w.after(t, jump)
+		if n := w.visits("jumps") - before; n != 1 {
+			t.Errorf("a jump of %s: %d visits, want 1", jump, n)
+		}
+		w.turn(t)
+		w.turn(t)
+		if n := w.visits("jumps") - before; n != 1 {
+			t.Errorf("a jump of %s: %d visits, want 1", jump, n)
+		}
+		if n := w.visits("jumps-fails") - failed; n < 1 || n > 3 {
+			t.Errorf("a jump of %s: %d tries of what fails, want 1 at least, and a pause", jump, n)
+		}
+	}
+	// It is set back while a pass runs, and nothing wakes the agent.
+	*w.handler.hold = func() { w.ahead.Add(-int64(3 * time.Hour)) }
+	w.hand(t, "etc/jumps", "by hand")
+	w.after(t, time.Hour)
+	if got := w.content("jumps"); got != "x" {
+		t.Fatalf("content %q", got)
+	}
+	before := w.visits("jumps")
+	w.ahead.Add(int64(time.Hour))
+	w.until(t, "a visit after its interval", func() bool { return w.visits("jumps") > before })
+}
