@@ -189,7 +189,7 @@ func (r *Reporter) sendState(ctx context.Context, entries []entry, gone []string
 	case object != nil:
 		return r.step(r.mendState(ctx, object.UID), lost)
 	case len(entries) == 0:
-		return nil // there is nothing to remove either
+		return &trouble{scope: scopeNone} // it went, and with it what was to be removed
 	}
 	return r.step(r.createState(ctx), lost)
 }
@@ -198,6 +198,11 @@ func (r *Reporter) sendState(ctx context.Context, entries []entry, gone []string
 func (r *Reporter) step(t *trouble, lost int) *trouble {
 	switch {
 	case t == nil:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.foreign() {
+			return &trouble{scope: scopeAll, kind: "owner", err: fmt.Errorf("the NodeState %s did not become the Node's", r.o.Node)}
+		}
 		return &trouble{scope: scopeNone}
 	case t.scope == scopeGone:
 		r.mu.Lock()
