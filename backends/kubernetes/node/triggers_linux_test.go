@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -104,4 +105,22 @@ func TestCluster_causesOfVisits(t *testing.T) {
 		s, _ := w.status(t, "triggers")
 		return s.LastResult == v1alpha1.Success && s.ObservedGeneration == 4 && !s.RestartPending
 	})
+}
+
+// A NodeConfig that is edited again and again is visited all the same.
+func TestCluster_editsThatKeepComing(t *testing.T) {
+	w := newDebugWorld(t, kubetest.Shared(t))
+	w.start(t)
+	w.turn(t)
+	w.apply(t, "edits", body{"type": "setting", "interval": "1m", "params": body{"path": "/etc/edits", "value": "0"}})
+	for edit, seen := 0, ""; seen == "" || edit < 150; edit++ { // each wakes the agent
+		w.do(t, http.MethodPatch, nodeConfigs+"/edits", body{"spec": body{"params": body{"value": fmt.Sprint(edit)}}})
+		w.ahead.Add(int64(50 * time.Millisecond))
+		if seen = w.content("edits"); edit > 2000 {
+			t.Fatal("it was never visited")
+		}
+	}
+	if n := w.visits("edits"); n < 1 || n > 30 {
+		t.Errorf("%d visits", n)
+	}
 }
