@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/tlspu/keel/test/kubetest"
 )
@@ -30,6 +32,7 @@ var rows strings.Builder
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	klog.SetLogger(logr.Discard()) // client-go's words about a server that is overwhelmed
 	m.Run()
 	if rows.Len() > 0 {
 		fmt.Printf("\n%d cores, %s, %s/%s\n\n| what | measured | aim |\n|---|---|---|\n%s",
