@@ -31,6 +31,9 @@ func (a *agent) hold(now time.Time) {
 			from = e.from // edits that follow one another postpone nothing
 		}
 		e.held, e.from, e.holding = t, from, true
+		if wait := from.Sub(now); wait >= time.Second {
+			a.env.Log.Info("visit waits for this node's turn: changes are spread over the nodes", "target", id, "in", wait.Round(time.Second))
+		}
 	}
 	a.settled = a.settled || a.looked && known
 }

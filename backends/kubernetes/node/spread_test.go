@@ -3,6 +3,7 @@ package node
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ func holds(t *testing.T) (a *agent, e *entry) {
 	a = &agent{woken: make(chan struct{}), looked: true, settled: true, entries: map[string]*entry{}}
 	a.settings.NodeName, a.settings.DefaultInterval = "n", 10*time.Minute
 	a.facts.Set(facts.Facts{})
+	a.env.Log = slog.New(slog.DiscardHandler)
 	e = &entry{config: &config{name: "motd", uid: "1", generation: 1, digest: "d1"}}
 	e.of, e.content = e.config, e.config
 	a.entries["motd"] = e
