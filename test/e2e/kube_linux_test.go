@@ -104,6 +104,17 @@ func (c *cluster) apply(name, spec string) {
 	})
 }
 
+// edit merges a specification into that of a NodeConfig and gives the generation
+// that it has then.
+func (c *cluster) edit(name string, spec object) int64 {
+	c.Helper()
+	var nc v1alpha1.NodeConfig
+	if err := c.Do(c.Context(), c.Admin(), http.MethodPatch, nodeConfigs+name, object{"spec": spec}, &nc); err != nil {
+		c.Fatal(err)
+	}
+	return nc.Generation
+}
+
 func (c *cluster) nodeConfig(name string) (nc v1alpha1.NodeConfig) {
 	c.Helper()
 	if err := c.Do(c.Context(), c.Admin(), http.MethodGet, nodeConfigs+name, nil, &nc); err != nil {
@@ -269,8 +280,10 @@ func (a *agent) wait() error {
 	case <-a.process.Ended():
 		return a.process.Wait()
 	case <-time.After(endTime):
-		return errors.New("it goes on and on")
 	}
+	err := a.process.Signal(syscall.SIGQUIT) // it says what it waits for
+	<-a.process.Ended()
+	return errors.Join(fmt.Errorf("it did not end within %s", endTime), err)
 }
 
 // buffer is written to by a process while a test reads it.
@@ -308,5 +321,5 @@ func (b *buffer) lines(words ...string) (list []string) {
 // tail is the end of what was said.
 func (b *buffer) tail() string {
 	text := b.String()
-	return text[max(0, len(text)-8000):]
+	return text[max(0, len(text)-20000):]
 }

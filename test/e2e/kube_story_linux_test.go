@@ -172,7 +172,7 @@ func TestKube_fromApplyToTheRestartAndTheStatus(t *testing.T) {
 	if got := h.read("/etc/web.conf"); got != "version 2" || len(h.starts("web")) != len(starts) || h.active("web") != starts[len(starts)-1] {
 		t.Errorf("it undid something: the file holds %q, the service was started %d times, want %d", got, len(h.starts("web")), len(starts))
 	}
-	if left := h.Exec(t, "ls", "/var/lib/keel/restart"); left != "" {
+	if left := h.Exec(t, "ls", "-A", "/var/lib/keel/restart"); left != "" {
 		t.Errorf("journals are left: %s", left)
 	}
 	c.tell("edge-1: the NodeConfig is gone, the file and the service are as they were; the agent was told to end, and did. Its log:\n%s", a.said)
