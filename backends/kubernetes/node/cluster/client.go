@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport"
 
 	"github.com/tlspu/keel/api/v1alpha1"
 )
@@ -42,6 +43,12 @@ func Connect(kubeconfig, agent string) (*Client, error) {
 	}
 	c.Server = config.Host
 	config.UserAgent = agent
+	if file := config.BearerTokenFile; file != "" {
+		// The kubelet writes a new token there. When the server refuses the one that was
+		// read, it is read again with the next try, and not within a minute.
+		config.BearerToken, config.BearerTokenFile = "", ""
+		config.Wrap(transport.ResettableTokenSourceWrapTransport(transport.NewCachedFileTokenSource(file)))
+	}
 	// Enough for the statuses of all NodeConfigs of a node after a mass change.
 	config.QPS, config.Burst = 20, 100
 	s := scheme()

@@ -207,7 +207,7 @@ func (c *Cluster) heard(what string, err error) {
 // say logs how a request went, if the last one went otherwise.
 func say(log *slog.Logger, what string, before, err error) {
 	switch {
-	case err != nil && (before == nil || before.Error() != err.Error()):
+	case err != nil && class(before) != class(err):
 		log.Error("API server cannot be read", "what", what, "err", err)
 	case err == nil && before != nil:
 		log.Info("API server can be read again", "what", what)
@@ -247,14 +247,14 @@ func (c *Cluster) read(ctx context.Context) (*corev1.Namespace, *version.Info, e
 		err = fmt.Errorf("%w: give the agent's ServiceAccount get on the namespace %s", err, systemSpace)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the namespace %s: %w", systemSpace, err)
+		return nil, nil, fmt.Errorf("read the namespace %s: %w", systemSpace, bare(err))
 	}
 	data, err := c.client.core.Get().AbsPath("/version").Do(asking).Raw()
 	if err == nil {
 		err = json.Unmarshal(data, v)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the API server's version: %w", err)
+		return nil, nil, fmt.Errorf("read the API server's version: %w", bare(err))
 	}
 	return ns, v, nil
 }

@@ -87,9 +87,7 @@ func (f feed) tell(ctx context.Context, err error) {
 
 // explain says what an operator can do about an error.
 func (f feed) explain(err error) error {
-	if request := (*url.Error)(nil); errors.As(err, &request) {
-		err = request.Err // its URL is another one with every request
-	}
+	err = bare(err)
 	wrong := (*x509.UnknownAuthorityError)(nil)
 	unknown := x509.UnknownAuthorityError{}
 	switch {
@@ -108,6 +106,30 @@ func (f feed) explain(err error) error {
 		return fmt.Errorf("read %s: the API server has a problem: %w", f, err)
 	}
 	return fmt.Errorf("read %s: %w", f, err)
+}
+
+// bare is an error without the URL of the request, which is another one every time.
+func bare(err error) error {
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		return request.Err
+	}
+	return err
+}
+
+// class is what an error is to an operator, who is told of it once: a list and a
+// watch are refused in other words, and who is away is so in many.
+func class(err error) string {
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return fmt.Sprint(status.Status().Code)
+	}
+	unknown, invalid := x509.UnknownAuthorityError{}, x509.CertificateInvalidError{}
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &unknown), errors.As(err, &invalid):
+		return "certificate"
+	}
+	return "unreachable"
 }
 
 // Forbidden is the error for something that the agent may not read.

@@ -3,9 +3,14 @@ package cluster
 import (
 	"crypto/x509"
 	"errors"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // An API server that is away is the same trouble with every request, so that it is
@@ -22,5 +27,34 @@ func TestFeed_explainsTheSameByTheSameText(t *testing.T) {
 		if got := f.explain(err).Error(); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
 			t.Errorf("%v: %s, want %s", err, got, want)
 		}
+	}
+}
+
+// What is refused in other words is told once.
+func TestSay_saysTheSameOnce(t *testing.T) {
+	nodes := schema.GroupResource{Resource: "nodes"}
+	list := &Forbidden{apierrors.NewForbidden(nodes, "n1", errors.New("cannot list"))}
+	watch := &Forbidden{apierrors.NewForbidden(nodes, "n1", errors.New("cannot watch"))}
+	reset, refused := errors.New("read nodes n1: connection reset by peer"), errors.New("read nodes n1: connection refused")
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	var before error
+	for _, err := range []error{nil, list, watch, list, reset, refused, apierrors.NewUnauthorized("no"), nil, nil} {
+		say(logger, "nodes n1", before, err)
+		before = err
+	}
+	var got []string
+	for line := range strings.Lines(log.String()) {
+		_, line, _ = strings.Cut(line, "msg=")
+		got = append(got, strings.TrimSpace(line))
+	}
+	want := []string{
+		`"API server cannot be read" what="nodes n1" err="nodes \"n1\" is forbidden: cannot list"`,
+		`"API server cannot be read" what="nodes n1" err="read nodes n1: connection reset by peer"`,
+		`"API server cannot be read" what="nodes n1" err=no`,
+		`"API server can be read again" what="nodes n1"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
 	}
 }

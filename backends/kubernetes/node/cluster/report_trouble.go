@@ -53,7 +53,7 @@ func write(ctx context.Context, request *rest.Request, verb, resource, which str
 	seconds, _ := apierrors.SuggestsClientDelay(plain)
 	more, _ := apierrors.SuggestsClientDelay(err)
 	t.after = time.Duration(max(seconds, more)) * time.Second
-	t.err = fmt.Errorf("%s %s %s: %w", verb, resource, which, err)
+	t.err = fmt.Errorf("%s %s %s: %w", verb, resource, which, bare(err))
 	if t.kind == "forbidden" && strings.Contains(err.Error(), fmt.Sprintf("cannot %s resource", verb)) {
 		t.err = fmt.Errorf("%w: give the agent's ServiceAccount %s on %s, as deploy/kubernetes does", t.err, verb, resource)
 	}
