@@ -225,12 +225,13 @@ func (k *keeper) status(name string) (s status) {
 	return s
 }
 
-// await waits for a condition.
+// await waits for a condition. The deadline is long: a machine that is busy with
+// something else may stand still for a minute.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(time.Minute); !ok(); {
+	for deadline := time.After(3 * time.Minute); !ok(); {
 		select {
 		case <-deadline:
 			t.Fatalf("%s: did not happen", what)

@@ -42,6 +42,9 @@ type load struct {
 	names   []string
 	version map[string]int
 	edits   int
+	// owed are those that an agent left in the middle. They are not edited, which
+	// would bring a restart that was lost, until they are as they should be.
+	owed map[string]bool
 }
 
 func (l *load) spec(name string) object {
@@ -61,6 +64,9 @@ func (l *load) content(name string) string {
 func (l *load) one() {
 	l.Helper()
 	name := l.names[l.random.IntN(len(l.names))]
+	if l.owed[name] {
+		return
+	}
 	l.version[name]++
 	l.edits++
 	l.edit(name, l.spec(name))
@@ -80,10 +86,24 @@ func (l *load) until(end time.Time) {
 	}
 }
 
+// look finds out what is owed after a kill.
+func (l *load) look(h webHost) {
+	l.Helper()
+	journals := strings.Fields(h.Exec(l, "sh", "-c", "ls /var/lib/keel/restart 2>/dev/null || true"))
+	for _, name := range l.names {
+		open := slices.Contains(journals, name+".json")
+		if open || l.owed[name] && h.read("/run/"+name+".running") != l.content(name) {
+			l.owed[name] = true
+		} else {
+			delete(l.owed, name)
+		}
+	}
+}
+
 // Whenever an agent is killed, the next one brings everything to its end: no file
 // is half written, no restart is lost, no status is left behind.
 func TestKube_killedAtAnyMoment(t *testing.T) {
-	l := &load{cluster: newCluster(t), random: rand.New(rand.NewPCG(seed(t), 0)), version: map[string]int{}}
+	l := &load{cluster: newCluster(t), random: rand.New(rand.NewPCG(seed(t), 0)), version: map[string]int{}, owed: map[string]bool{}}
 	for i := range 5 {
 		l.names = append(l.names, fmt.Sprintf("s%d", i))
 	}
@@ -107,11 +127,11 @@ func TestKube_killedAtAnyMoment(t *testing.T) {
 			t.Fatalf("the agent ended by itself: %v", a.process.Wait())
 		}
 		a.process.Kill()
-		if left := h.Exec(t, "sh", "-c", "ls /var/lib/keel/restart 2>/dev/null || true"); left != "" {
+		if l.look(h); len(l.owed) > 0 {
 			open++
 		}
 	}
-	l.tell("%d kills; after %d of them a restart was owed; %d edits", n, open, l.edits)
+	l.tell("%d kills; after %d of them restarts were owed, at the end of %d; %d edits", n, open, len(l.owed), l.edits)
 	if open == 0 {
 		t.Error("no kill came in the middle of anything")
 	}

@@ -34,8 +34,8 @@ const (
 	account     = "keel-node-agent"
 	nodeConfigs = "/apis/keel.tlspu.io/v1alpha1/nodeconfigs/"
 	// endTime is how long an agent may take to end that has nothing to finish: it
-	// gives statuses that cannot be sent 10 s.
-	endTime = 20 * time.Second
+	// gives statuses that cannot be sent 10 s, and the machine may be busy.
+	endTime = 40 * time.Second
 )
 
 type object = map[string]any

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"os"
@@ -83,12 +84,12 @@ func TestKube_severalNodes(t *testing.T) {
 	c.kubectl("", "create", "secret", "generic", "-n", system, "db", "--from-literal=key=hunter2")
 	t.Cleanup(func() {
 		for _, path := range []string{"configmaps/site", "secrets/db"} {
-			_ = c.Do(t.Context(), c.Admin(), http.MethodDelete, "/api/v1/namespaces/"+system+"/"+path, nil, nil)
+			_ = c.Do(context.WithoutCancel(t.Context()), c.Admin(), http.MethodDelete, "/api/v1/namespaces/"+system+"/"+path, nil, nil)
 		}
 	})
 	c.apply("motd", motdSpec)
 	c.apply("key", keySpec)
-	c.apply("web", webOnly)
+	c.apply("edge", webOnly)
 
 	edge, core1, core2 := c.agent("edge-1", h.Host, ""), c.agent("core-1", nil, parts.Debian(t)), c.agent("core-2", nil, parts.Debian(t))
 	all := []*agent{edge, core1, core2}
@@ -112,7 +113,7 @@ func TestKube_severalNodes(t *testing.T) {
 	say("each node keeps what is its own", map[string]map[string]string{
 		"motd": {"edge-1": applied, "core-1": applied, "core-2": applied},
 		"key":  {"core-1": applied},
-		"web":  {"edge-1": applied + ", services restarted"},
+		"edge": {"edge-1": applied + ", services restarted"},
 	})
 	for _, a := range all {
 		pool, _, _ := strings.Cut(a.node, "-")
@@ -168,7 +169,7 @@ func TestKube_severalNodes(t *testing.T) {
 	if strings.Contains(shown, "hunter2") || strings.Contains(shown, "aHVudGVyMg") {
 		t.Error("the Secret is shown in a log, a status or an Event")
 	}
-	for _, name := range []string{"motd", "key", "web"} {
+	for _, name := range []string{"motd", "key", "edge"} {
 		c.tell("%s: %v", name, c.results(name))
 	}
 }
