@@ -108,7 +108,8 @@ func Role() plugin.Role {
 		Long: `Keep a machine as NodeConfigs say, and go on doing so: those of an API server, for
 the machine below a Kubernetes node, or those in the files of a folder.
 
-New and edited NodeConfigs are visited at once, all of them on their interval, and
+New and edited NodeConfigs are visited at once, those of an API server within a
+minute, so that not all nodes begin together; all of them on their interval, and
 failed ones again after a growing pause. SIGTERM and Ctrl-C let the step that runs
 come to its end. With --once every NodeConfig is visited once, a line each is
 printed, and the exit code tells how it went.`,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,7 +95,9 @@ func (f feed) explain(err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return &Forbidden{fmt.Errorf("%w: give the agent's ServiceAccount get, list and watch on %s", err, f)}
+		// A list and a watch are refused in turn: one trouble, so one text.
+		reason := strings.NewReplacer(" cannot list ", " cannot read ", " cannot watch ", " cannot read ").Replace(err.Error())
+		return &Forbidden{fmt.Sprintf("give the agent's ServiceAccount get, list and watch on %s: %s", f, reason), err}
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("read %s: the API server does not accept the agent's token: it has expired, or is of another cluster: %w", f, err)
 	case apierrors.IsNotFound(err) && f.namespace == "":
@@ -133,7 +136,10 @@ func class(err error) string {
 }
 
 // Forbidden is the error for something that the agent may not read.
-type Forbidden struct{ err error }
+type Forbidden struct {
+	text string
+	err  error
+}
 
-func (e *Forbidden) Error() string { return e.err.Error() }
+func (e *Forbidden) Error() string { return e.text }
 func (e *Forbidden) Unwrap() error { return e.err }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -12,6 +13,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
+
+// A watch and a list that are refused in turn are one trouble.
+func TestFeed_explainsARightThatIsMissingByTheSameText(t *testing.T) {
+	f := feed{resource: "secrets", namespace: "default", name: "db"}
+	want := `give the agent's ServiceAccount get, list and watch on secrets default/db: secrets "db" is forbidden: User "keel" cannot read resource "secrets"`
+	for _, verb := range []string{"list", "watch"} {
+		err := f.explain(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "db", fmt.Errorf(`User "keel" cannot %s resource "secrets"`, verb)))
+		if err.Error() != want || !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v, want %s", verb, err, want)
+		}
+	}
+}
 
 // An API server that is away is the same trouble with every request, so that it is
 // logged once.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 )
 
 // A problem is what a function of ours found wrong.
@@ -56,6 +57,8 @@ func explain(err error, withhold bool) error {
 		text = own.Error()
 	case withhold && (own != nil || !harmless.MatchString(text)):
 		text = function + withheld
+	case strings.HasPrefix(text, "bad character "):
+		text += `: a key with other signs than letters, digits and _ is read by index, as in index .Node.Labels "example.com/pool"`
 	}
 	return errors.New(where + text)
 }

@@ -357,6 +357,8 @@ func TestCheck(t *testing.T) {
 		{"{{ .Node.Name | uper }}", false, `line 1: function "uper" not defined`},
 		{"{{ .Node.Name | uper }}", true, "line 1: " + withheld},
 		{"a\n{{ if }}", false, "line 2: missing value for if"},
+		{"{{ .Node.Labels.a/b }}", false, `line 1: bad character U+002F '/': a key with other signs than letters, digits and _ is read by index, as in index .Node.Labels "example.com/pool"`},
+		{"{{ .Node.Labels.a/b }}", true, "line 1: " + withheld},
 	} {
 		err := Check(tt.template, tt.withhold)
 		if got := fmt.Sprint(err); err != nil && got != tt.want || (err == nil) != (tt.want == "") {
