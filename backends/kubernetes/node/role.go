@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/core/plugin"
 )
@@ -76,11 +78,17 @@ func (s *settings) complete() error {
 		return invalid("%s: has no effect with source=%s: leave it out, or set another source", strings.Join(idle, ", "), s.Source)
 	case s.Source == fromCluster && s.NodeName == "":
 		return invalid("node-name: is missing: give the name of this machine's Node; a pod has it from spec.nodeName")
+	case slices.ContainsFunc(s.SourceNamespaces, notNamespace):
+		i := slices.IndexFunc(s.SourceNamespaces, notNamespace)
+		return invalid("source-namespaces: %q is no name of a namespace: name each one that may be read; there is no sign for all", s.SourceNamespaces[i])
 	case s.DefaultInterval < v1alpha1.MinInterval:
 		return invalid("default-interval: %w", v1alpha1.CheckInterval(s.DefaultInterval))
 	}
 	return nil
 }
+
+// notNamespace reports whether no namespace can have that name.
+func notNamespace(name string) bool { return len(validation.IsDNS1123Label(name)) > 0 }
 
 // given lists the settings that were given.
 func given(settings map[string]bool) (names []string) {

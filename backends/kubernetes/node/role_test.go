@@ -213,3 +213,24 @@ func TestRole_onceInterrupted(t *testing.T) {
 		}
 	}
 }
+
+// A sign for all namespaces would be looked up as a name, and nothing be found.
+func TestSettings_sourceNamespaces(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		space string
+		want  string
+	}{
+		{"a name", "keel-system", ""},
+		{"a sign for all", "*", `source-namespaces: "*" is no name of a namespace: name each one that may be read; there is no sign for all`},
+		{"nothing", "", `source-namespaces: "" is no name of a namespace: name each one that may be read; there is no sign for all`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Role().Settings().(*settings)
+			s.NodeName, s.SourceNamespaces = "n", []string{"default", tt.space}
+			if got := text(s.complete()); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -117,7 +118,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		servers = append(servers, server)
 		s.log.Info("serving", "settings", a.settings, "addr", a.listener.Addr().String())
 		go func() {
-			err := server.Serve(&limited{Listener: a.listener, free: make(chan struct{}, s.limits.conns)})
+			err := server.Serve(&limited{Listener: a.listener, most: s.limits.conns})
 			ended <- fmt.Errorf("%s: %w", a.settings, err)
 		}()
 	}
@@ -149,35 +150,43 @@ func (s *Server) server(h http.Handler) *http.Server {
 	}
 }
 
-// A limited listener closes connections at once that are more than it has places
-// for: whoever is connected already goes on being answered.
+// A limited listener has most connections: one more closes the oldest. Whoever holds
+// many open and asks nothing would else keep the kubelet's probes out, and have the
+// agent killed.
 type limited struct {
 	net.Listener
-	free chan struct{}
+	most int
+
+	mu   sync.Mutex
+	open []*place // oldest first
 }
 
 func (l *limited) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		select {
-		case l.free <- struct{}{}:
-			return &place{Conn: c, leave: sync.OnceFunc(func() { <-l.free })}, nil
-		default:
-			_ = c.Close()
-		}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
 	}
+	p := &place{Conn: c, of: l}
+	l.mu.Lock()
+	l.open = append(l.open, p)
+	oldest := l.open[0]
+	full := len(l.open) > l.most
+	l.mu.Unlock()
+	if full {
+		_ = oldest.Close() // who holds it sees it
+	}
+	return p, nil
 }
 
 // A place is a connection that counts.
 type place struct {
 	net.Conn
-	leave func()
+	of *limited
 }
 
 func (p *place) Close() error {
-	defer p.leave()
+	p.of.mu.Lock()
+	p.of.open = slices.DeleteFunc(p.of.open, func(other *place) bool { return other == p })
+	p.of.mu.Unlock()
 	return p.Conn.Close()
 }
