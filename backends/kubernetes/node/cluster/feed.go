@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
+
+var errNoAnswer = errors.New("the API server did not answer, or closed the connection")
 
 // A feed keeps a store in line with what the API server has of one resource.
 type feed struct {
@@ -60,7 +63,7 @@ func (f feed) listWatch() *cache.ListWatch {
 		if f.namespace != "" {
 			r.Namespace(f.namespace)
 		}
-		return r
+		return r.MaxRetries(0) // the reflector tries again: minutes would pass before anybody heard of it
 	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -71,6 +74,9 @@ func (f feed) listWatch() *cache.ListWatch {
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
 			w, err := request(&options).Watch(ctx)
+			if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
+				w, err = nil, errNoAnswer // client-go takes it for a watch that has ended
+			}
 			f.tell(ctx, err)
 			return w, err
 		},
