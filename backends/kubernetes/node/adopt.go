@@ -32,7 +32,11 @@ func (a *agent) contest() {
 func (a *agent) adopt(ctx context.Context, ready bool) {
 	for id, e := range a.entries {
 		if e.kept() {
-			delete(a.entries, leftoverID+strings.TrimSuffix(fileName(id), suffix)) // it is the NodeConfig's again
+			owed := leftoverID + strings.TrimSuffix(fileName(id), suffix)
+			if a.entries[owed] != nil {
+				delete(a.entries, owed) // it is the NodeConfig's again
+				a.metrics.Forget(owed)
+			}
 		}
 	}
 	files, err := a.machine.tree.List(journalDir)

@@ -249,6 +249,12 @@ func TestAgent_orphanJournal(t *testing.T) {
 	w.remove(t, "a.yaml")
 	w.systemd.log(t)
 	w.later(t, poll)
+	metrics := w.metrics(t)
+	for _, want := range []string{`keel_nodeconfig_restart_pending{nodeconfig="restart/a"} 1`, `keel_nodeconfig_success{nodeconfig="restart/a"} 0`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no metric %s", want)
+		}
+	}
 	w.stop(t) // also when the agent is another
 	w.later(t, 2*poll)
 	w.restarts(t, "restart b.service", "restart b.service")
@@ -260,6 +266,9 @@ func TestAgent_orphanJournal(t *testing.T) {
 	}
 	if len(w.agent.entries) != 0 {
 		t.Errorf("%d entries are remembered", len(w.agent.entries))
+	}
+	if metrics := w.metrics(t); strings.Contains(metrics, "restart/a") || !strings.Contains(metrics, `keel_runs_total{handler="none"} 1`) {
+		t.Errorf("metrics of what is not owed any more, or none of its visit:\n%s", metrics)
 	}
 }
 

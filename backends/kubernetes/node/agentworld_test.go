@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -119,6 +121,14 @@ func (w *agentWorld) states(t *testing.T) (names []string) {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// metrics gives what the agent shows.
+func (w *agentWorld) metrics(t *testing.T) string {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	w.agent.metrics.Handler(w.env.Log).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	return answer.Body.String()
 }
 
 // looks gives how often the handler looked since it was asked last.

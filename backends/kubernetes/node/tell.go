@@ -57,16 +57,17 @@ func (a *agent) tell(name string, e *entry, was before, res drift.Result) {
 	}
 }
 
-// count has metrics count a visit. What is left of a NodeConfig that is gone has no
-// series of its own.
+// count has metrics count a visit, also of the restarts that a NodeConfig which is
+// gone still owes: nothing else but the log tells of them.
 func (a *agent) count(name string, e *entry, res drift.Result, took time.Duration, now time.Time) {
 	restarts := a.machine.proven
 	a.machine.proven = 0
-	if e.config == nil {
-		return
+	handler := monitor.NoHandler
+	if e.config != nil {
+		handler = e.config.handler
 	}
 	v := monitor.Visit{
-		NodeConfig: name, Handler: e.config.handler, Changed: res.Changed, Pending: e.pending, Took: took, End: now,
+		NodeConfig: name, Handler: handler, Changed: res.Changed, Pending: e.pending, Took: took, End: now,
 		Restarts: restarts, Result: monitor.Succeeded, Excluded: e.content != nil && e.content.excluded,
 	}
 	switch {

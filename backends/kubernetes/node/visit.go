@@ -70,6 +70,7 @@ func (a *agent) done(ctx context.Context, res drift.Result) {
 		a.reports.save(ctx, res.Target, e.config.uid, e.status(res, now))
 	case e.config == nil && res.Err == nil && !a.settings.DryRun:
 		delete(a.entries, res.Target) // nothing is owed any more
+		a.metrics.Forget(res.Target)
 	}
 }
 
