@@ -84,10 +84,11 @@ func writesRestart(s drift.Step) bool {
 	return len(s.Writes) == 1 && s.Writes[0].String() == restartLeaf
 }
 
-// cut shortens s to at most most bytes, between two characters, with a mark.
+// cut shortens s to at most most bytes, between two characters, with a mark. It is
+// one line that steers no terminal: what a command said may be in it.
 func cut(s string, most int) string {
 	const mark = "…"
-	s = strings.ToValidUTF8(s, "\uFFFD")
+	s = printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(strings.ToValidUTF8(s, "\uFFFD")))
 	if len(s) <= most {
 		return s
 	}
