@@ -134,7 +134,9 @@ func (d *data) take(w *datum, data *v1alpha1.Data, synced bool) {
 
 // told notes how a request for an object went. What the server refuses is an answer,
 // and that it is forbidden counts also for an object that is known: the right was
-// taken away. While the server has a problem, or is away, what is known stays.
+// taken away. A server that has just started knows of no rights for a moment, so that
+// it has to say so twice. While the server has a problem, or is away, what is known
+// stays.
 func (d *data) told(title string, w *datum, err error) {
 	w.mu.Lock()
 	before, was := w.last, text(w.err)
@@ -142,6 +144,7 @@ func (d *data) told(title string, w *datum, err error) {
 	forbidden, answer := (*Forbidden)(nil), apierrors.APIStatus(nil)
 	switch {
 	case err == nil:
+	case errors.As(err, &forbidden) && w.err == nil && !errors.As(before, &forbidden):
 	case errors.As(err, &forbidden):
 		w.data, w.err = nil, err
 	case w.err == nil:
