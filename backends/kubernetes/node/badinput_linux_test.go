@@ -133,6 +133,8 @@ func TestCluster_badInput(t *testing.T) {
 		w.apply(t, "bad-"+row.name, row.spec)
 	}
 	w.turn(t)
+	w.until(t, "what is read", func() bool { v, _ := w.find("configmaps/bad"); return v != "" })
+	w.turn(t)
 	w.after(t, maxSpread)
 	for _, row := range rows {
 		name := "bad-" + row.name
@@ -205,6 +207,7 @@ func TestCluster_badInput(t *testing.T) {
 		})
 		w.turn(t)
 		w.until(t, "what it reads", func() bool { v, _ := w.find("configmaps/bad"); return v != "" })
+		w.turn(t)
 		w.after(t, maxSpread)
 		w.until(t, "its status", func() bool { _, ok := w.status(t, "bad-newer"); return ok })
 		const want = "; unknown to this version and ignored: spec.configMaps[0].watch, spec.rollout"
@@ -229,27 +232,7 @@ func TestCluster_badInput(t *testing.T) {
 // soon as it has it.
 func TestCluster_forbidden(t *testing.T) {
 	w := newDebugWorld(t, kubetest.Shared(t))
-	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
-	may := func(kind, name string, rules ...body) {
-		at := rbac + kind
-		subjects := []body{{"kind": "ServiceAccount", "namespace": "default", "name": w.node}}
-		roleKind, bindings := "ClusterRole", rbac+"clusterrolebindings"
-		if kind != "clusterroles" {
-			roleKind, bindings = "Role", rbac+"namespaces/default/rolebindings"
-		}
-		w.do(t, http.MethodPost, at, body{"metadata": body{"name": name}, "rules": rules})
-		w.do(t, http.MethodPost, bindings, body{
-			"metadata": body{"name": name}, "subjects": subjects, "roleRef": body{"apiGroup": "rbac.authorization.k8s.io", "kind": roleKind, "name": name},
-		})
-	}
-	read := []string{"get", "list", "watch"}
-	may("clusterroles", w.node,
-		body{"apiGroups": []string{"keel.tlspu.io"}, "resources": []string{"nodeconfigs"}, "verbs": read},
-		body{"apiGroups": []string{"keel.tlspu.io"}, "resources": []string{"nodeconfigs/status"}, "verbs": []string{"patch"}},
-		body{"apiGroups": []string{""}, "resources": []string{"nodes", "namespaces"}, "verbs": read},
-		body{"apiGroups": []string{""}, "resources": []string{"events"}, "verbs": []string{"create", "patch"}})
-	w.server.ServiceAccount(t, "default", w.node)
-	w.settings.Kubeconfig = w.server.Kubeconfig(t, w.server.WithToken(w.server.NodeToken(t, "default", w.node, w.node)))
+	w.account(t)
 	w.object(t, "configmaps/forbidden", body{"data": body{"text": "x"}})
 	w.apply(t, "forbidden", body{
 		"type": "setting", "params": body{"path": "/etc/forbidden", "value": "{{ .ConfigMaps.it.text }}"},
@@ -267,7 +250,7 @@ func TestCluster_forbidden(t *testing.T) {
 	if err := w.agent.health.Ready(); err != nil || w.content("other") != "x" {
 		t.Errorf("the other one holds %q; ready: %v", w.content("other"), err)
 	}
-	may("namespaces/default/roles", w.node, body{"apiGroups": []string{""}, "resources": []string{"configmaps"}, "resourceNames": []string{"forbidden"}, "verbs": read})
+	w.may(t, "namespaces/default/roles", body{"apiGroups": []string{""}, "resources": []string{"configmaps"}, "resourceNames": []string{"forbidden"}, "verbs": readers()})
 	w.until(t, "the file", func() bool { return w.content("forbidden") == "x" })
 	w.until(t, "success", func() bool { s, _ := w.status(t, "forbidden"); return s.LastResult == v1alpha1.Success })
 }

@@ -139,3 +139,34 @@ func (w *clusterWorld) hand(t *testing.T, name, content string) {
 		t.Fatal(err)
 	}
 }
+
+// readers is what an agent does with everything that it reads.
+func readers() []string { return []string{"get", "list", "watch"} }
+
+// account has the agent be a ServiceAccount of its own, that may do what an agent
+// does, but read no ConfigMaps and Secrets.
+func (w *clusterWorld) account(t *testing.T) {
+	t.Helper()
+	w.may(t, "clusterroles",
+		body{"apiGroups": []string{"keel.tlspu.io"}, "resources": []string{"nodeconfigs"}, "verbs": readers()},
+		body{"apiGroups": []string{"keel.tlspu.io"}, "resources": []string{"nodeconfigs/status"}, "verbs": []string{"patch"}},
+		body{"apiGroups": []string{""}, "resources": []string{"nodes", "namespaces"}, "verbs": readers()},
+		body{"apiGroups": []string{""}, "resources": []string{"events"}, "verbs": []string{"create", "patch"}})
+	w.server.ServiceAccount(t, "default", w.node)
+	w.settings.Kubeconfig = w.server.Kubeconfig(t, w.server.WithToken(w.server.NodeToken(t, "default", w.node, w.node)))
+}
+
+// may gives the agent's ServiceAccount rights, in the cluster or a namespace.
+func (w *clusterWorld) may(t *testing.T, roles string, rules ...body) {
+	t.Helper()
+	const api = "/apis/rbac.authorization.k8s.io/v1/"
+	kind := "Role"
+	if roles == "clusterroles" {
+		kind = "ClusterRole"
+	}
+	w.do(t, http.MethodPost, api+roles, body{"metadata": body{"name": w.node}, "rules": rules})
+	w.do(t, http.MethodPost, api+strings.TrimSuffix(roles, "s")+"bindings", body{
+		"metadata": body{"name": w.node}, "roleRef": body{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": w.node},
+		"subjects": []body{{"kind": "ServiceAccount", "namespace": "default", "name": w.node}},
+	})
+}

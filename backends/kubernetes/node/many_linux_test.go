@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -145,5 +146,47 @@ func (w *clusterWorld) fill(t *testing.T, number int, spec func(i int) body) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Of what is gone nothing is left: no watch, no series, no entry.
+func TestCluster_whatIsGoneIsForgotten(t *testing.T) {
+	w := newDebugWorld(t, kubetest.Shared(t))
+	w.start(t)
+	w.turn(t)
+	before := runtime.NumGoroutine()
+	const number = 20
+	name := func(i int) string { return fmt.Sprintf("gone-%d", i) }
+	for round := range 3 {
+		for i := range number {
+			w.object(t, "configmaps/"+name(i), body{"data": body{"text": fmt.Sprint(round)}})
+			w.apply(t, name(i), body{
+				"type": "setting", "params": body{"path": "/etc/" + name(i), "value": "{{ .ConfigMaps.it.text }}"},
+				"configMaps": []body{{"namespace": "default", "name": name(i), "as": "it"}},
+			})
+		}
+		w.turn(t)
+		for i := range number {
+			w.until(t, "what it reads", func() bool { v, _ := w.find("configmaps/" + name(i)); return v != "" })
+		}
+		w.turn(t)
+		w.after(t, maxSpread)
+		for i := range number {
+			w.until(t, "the file", func() bool { return w.content(name(i)) == fmt.Sprint(round) })
+			w.do(t, http.MethodDelete, nodeConfigs+"/"+name(i), nil)
+		}
+		w.turn(t)
+	}
+	w.until(t, "the end of all watches", func() bool { return runtime.NumGoroutine() <= before+number/2 })
+	for i := range number {
+		if got := w.metric(t, fmt.Sprintf("keel_nodeconfig_success{nodeconfig=%q}", name(i))); got != "" {
+			t.Errorf("%s has a series", name(i))
+		}
+	}
+	if err := w.end(); err != nil {
+		t.Error(err)
+	}
+	if n, known := len(w.agent.entries), len(w.agent.source.(*clustered).known); n != 1 || known != 1 {
+		t.Errorf("%d entries of %d NodeConfigs, want that of %s", n, known, lastly)
 	}
 }

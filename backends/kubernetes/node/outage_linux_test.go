@@ -166,3 +166,93 @@ func TestCluster_clockJumps(t *testing.T) {
 	w.ahead.Add(int64(time.Hour))
 	w.until(t, "a visit after its interval", func() bool { return w.visits("jumps") > before })
 }
+
+// A server that is started again does not know at once who may do what. Nothing that
+// is known is given up for that, and nothing is told.
+func TestCluster_serverIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	w := newDebugWorld(t, kubetest.Start(t, kubetest.Options{}))
+	w.account(t)
+	w.may(t, "namespaces/default/roles", body{"apiGroups": []string{""}, "resources": []string{"configmaps", "secrets"}, "verbs": readers()})
+	w.object(t, "configmaps/again", body{"data": body{"text": "x"}})
+	w.object(t, "secrets/again", body{"stringData": body{"text": "y"}})
+	w.apply(t, "again", body{
+		"type": "setting", "params": body{"path": "/etc/again", "value": "{{ .ConfigMaps.it.text }}{{ .Secrets.it.text }}"},
+		"configMaps": []body{{"namespace": "default", "name": "again", "as": "it"}}, "secrets": []body{{"namespace": "default", "name": "again", "as": "it"}},
+	})
+	w.start(t)
+	w.until(t, "the status", func() bool { s, _ := w.status(t, "again"); return s.Changed })
+	w.turn(t)
+	visits, stopped := w.visits("again"), time.Now()
+	w.server.API.Stop()
+	w.until(t, "that it is away shows", func() bool { return w.agent.health.Ready() != nil })
+	if err := w.server.API.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, "ready", func() bool { return w.agent.health.Ready() == nil })
+	w.object(t, "configmaps/again", body{"metadata": body{"name": "again", "labels": body{"seen": "x"}}}) // it is followed again
+	w.turn(t)
+	w.after(t, maxSpread)
+	if n := w.visits("again") - visits; n != 0 {
+		t.Errorf("%d visits", n)
+	}
+	for _, r := range w.server.Requests(t, stopped) {
+		if r.UserAgent == "keel-node-agent" && r.Writes() && r.Name == "again" {
+			t.Errorf("%s %s", r.Verb, r.Path)
+		}
+	}
+}
+
+// An agent that is started again visits everything, and tells nothing that is known.
+func TestCluster_agentIsStartedAgain(t *testing.T) {
+	for _, form := range []string{"map", "node"} {
+		t.Run(form, func(t *testing.T) {
+			w := newDebugWorld(t, kubetest.Shared(t))
+			w.settings.Status = form
+			for i := range 5 {
+				w.apply(t, fmt.Sprintf("restarted-%d", i), body{"type": "setting", "params": body{"path": fmt.Sprintf("/etc/restarted-%d", i), "value": "x"}})
+			}
+			begun := time.Now()
+			told := func(name string) bool {
+				for _, r := range w.server.Requests(t, begun) {
+					if r.UserAgent == "keel-node-agent" && r.Verb == "patch" && r.Subresource == "status" && r.Name == name {
+						return true
+					}
+				}
+				return false
+			}
+			object := map[string]string{"map": "restarted-4", "node": w.node}[form]
+			w.start(t)
+			w.turn(t)
+			w.until(t, "the first statuses", func() bool { return told(object) })
+			if err := w.end(); err != nil {
+				t.Fatal(err)
+			}
+			begun = time.Now()
+			visits := w.visits("restarted-4")
+			w.start(t)
+			w.until(t, "the visits", func() bool { return w.visits("restarted-4") > visits })
+			w.turn(t)
+			if err := w.end(); err != nil { // all that is to be told is
+				t.Fatal(err)
+			}
+			if told("restarted-4") || form == "node" && w.rewritten(t) {
+				t.Error("a status was written that says nothing new")
+			}
+		})
+	}
+}
+
+// rewritten reports whether the NodeState's statuses are not those of the first
+// visits, which changed something.
+func (w *clusterWorld) rewritten(t *testing.T) bool {
+	t.Helper()
+	var state v1alpha1.NodeState
+	w.ask(t, "/apis/keel.tlspu.io/v1alpha1/nodestates/"+w.node, &state)
+	for name, s := range state.Status.Configs {
+		if name != lastly && !s.Changed {
+			return true
+		}
+	}
+	return len(state.Status.Configs) != 6
+}
