@@ -17,7 +17,7 @@ func TestData_answers(t *testing.T) {
 	secrets := schema.GroupResource{Resource: "secrets"}
 	away := errors.New("connection refused")
 	problem := error(apierrors.NewInternalError(errors.New("etcd")))
-	forbidden := error(&Forbidden{apierrors.NewForbidden(secrets, "db", errors.New("no rights"))})
+	forbidden := error(&Forbidden{text: "give it rights", err: apierrors.NewForbidden(secrets, "db", errors.New("no rights"))})
 	for _, tt := range []struct {
 		name    string
 		known   bool

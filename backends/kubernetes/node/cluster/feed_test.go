@@ -46,8 +46,8 @@ func TestFeed_explainsTheSameByTheSameText(t *testing.T) {
 // What is refused in other words is told once.
 func TestSay_saysTheSameOnce(t *testing.T) {
 	nodes := schema.GroupResource{Resource: "nodes"}
-	list := &Forbidden{apierrors.NewForbidden(nodes, "n1", errors.New("cannot list"))}
-	watch := &Forbidden{apierrors.NewForbidden(nodes, "n1", errors.New("cannot watch"))}
+	list := &Forbidden{text: "give it rights", err: apierrors.NewForbidden(nodes, "n1", errors.New("cannot list"))}
+	watch := &Forbidden{text: "give it rights", err: apierrors.NewForbidden(nodes, "n1", errors.New("cannot watch"))}
 	reset, refused := errors.New("read nodes n1: connection reset by peer"), errors.New("read nodes n1: connection refused")
 	var log strings.Builder
 	logger := slog.New(slog.NewTextHandler(&log, nil))
