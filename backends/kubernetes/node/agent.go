@@ -248,7 +248,7 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 			continue
 		}
 		if (ready || e.config == nil) && e.due(now, a.settings.DefaultInterval) {
-			due = append(due, a.target(id, e))
+			due = append(due, a.target(ctx, id, e))
 			if !e.waits {
 				a.queue++
 			}

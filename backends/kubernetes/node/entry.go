@@ -150,16 +150,16 @@ func fileName(name string) string {
 // a long list of them costs little.
 type lazy struct {
 	id    string
-	make  func(context.Context) drift.Planner
+	make  func() drift.Planner
 	now   func() time.Time
 	made  drift.Planner
 	began time.Time
 }
 
-func (l *lazy) get(ctx context.Context) drift.Planner {
+func (l *lazy) get() drift.Planner {
 	if l.made == nil {
 		l.began = l.now()
-		l.made = l.make(ctx)
+		l.made = l.make()
 	}
 	return l.made
 }
@@ -167,7 +167,7 @@ func (l *lazy) get(ctx context.Context) drift.Planner {
 func (l *lazy) ID() string { return l.id }
 
 func (l *lazy) Observe(ctx context.Context) (declared, observed drift.State, err error) {
-	return l.get(ctx).Observe(ctx)
+	return l.get().Observe(ctx)
 }
 
 func (l *lazy) Compare(declared, observed drift.State) drift.Report {
@@ -178,5 +178,5 @@ func (l *lazy) Compare(declared, observed drift.State) drift.Report {
 }
 
 func (l *lazy) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error) {
-	return l.get(ctx).Plan(ctx, r)
+	return l.get().Plan(ctx, r)
 }
