@@ -221,7 +221,7 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 	changed, a.renewed = changed || a.renewed, false
 	a.arrive()
 	if a.collect() || changed {
-		a.resolve(ctx)
+		a.resolve()
 		a.hold(now)
 	}
 	ready := a.ready()
@@ -248,7 +248,7 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 			continue
 		}
 		if (ready || e.config == nil) && e.due(now, a.settings.DefaultInterval) {
-			due = append(due, a.target(ctx, id, e))
+			due = append(due, a.target(id, e))
 			if !e.waits {
 				a.queue++
 			}
@@ -260,13 +260,13 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 
 // refresh takes in what came since the pass began, so that whoever suspends a
 // NodeConfig does not have to wait for all visits before it.
-func (a *agent) refresh(ctx context.Context) {
+func (a *agent) refresh() {
 	if len(a.woken) == 0 || !a.look() {
 		return
 	}
 	a.load()
 	a.renewed = true
-	a.resolve(ctx)
+	a.resolve()
 	a.hold(a.env.Now())
 	if a.unreached == nil {
 		a.contest()

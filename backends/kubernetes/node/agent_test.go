@@ -330,3 +330,18 @@ func TestAgent_misspeltUnit(t *testing.T) {
 		t.Errorf("systemd was told %q, want %q", got, want)
 	}
 }
+
+// A parameter that the handler does not know is told where people look, beside a
+// mistake as well: it may be its reason.
+func TestAgent_unknownParametersAreTold(t *testing.T) {
+	w := newAgentWorld(t)
+	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "value:", "valeu: x, value:", 1))
+	w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "path: /", "pth: /, path: ", 1))
+	w.pass(t)
+	if s := w.status(t, "a"); s.Message != "configuration applied; unknown and without effect: spec.params.valeu" {
+		t.Errorf("status %+v", s)
+	}
+	if s := w.status(t, "b"); !strings.HasSuffix(s.Message, "params.path: must be absolute; unknown and without effect: spec.params.pth") {
+		t.Errorf("status %+v", s)
+	}
+}

@@ -210,7 +210,7 @@ func TestCluster_badInput(t *testing.T) {
 		w.turn(t)
 		w.after(t, maxSpread)
 		w.until(t, "its status", func() bool { _, ok := w.status(t, "bad-newer"); return ok })
-		const want = "; unknown to this version and ignored: spec.configMaps[0].watch, spec.rollout"
+		const want = "; unknown and without effect: spec.configMaps[0].watch, spec.rollout"
 		if s, _ := w.status(t, "bad-newer"); w.content("newer") != "one" || s.LastResult != v1alpha1.Success || !strings.HasSuffix(s.Message, want) {
 			t.Errorf("content %q, status %+v, want %q", w.content("newer"), s, want)
 		}

@@ -94,7 +94,11 @@ func (o owner) refuse(claim string) error {
 	if o.claim != claim {
 		as = ", as " + o.claim
 	}
-	return fmt.Errorf("%s belongs to the older NodeConfig %s (%s%s): remove it from one of them", claim, o.config.name, o.config.source, as)
+	where := ""
+	if o.config.source != o.config.name || as != "" {
+		where = " (" + o.config.source + as + ")"
+	}
+	return fmt.Errorf("%s belongs to the older NodeConfig %s%s: remove it from one of them", claim, o.config.name, where)
 }
 
 // A thing is what a claim is on: for a file the nearest folder that is there and

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -46,10 +45,8 @@ func (s *clustered) look(bool) (changed bool, err error) {
 
 func (s *clustered) config(n cluster.NodeConfig) *config {
 	c := newConfig(n.Name, n.Document, s.handlers)
-	c.uid, c.ignored = n.UID, n.Ignored
-	if c.err == nil {
-		warn(s.log, "API server", n.Document, s.handlers)
-	}
+	c.uid, c.ignored = n.UID, append(c.ignored, n.Ignored...)
+	warn(s.log, "API server", n.Document, s.handlers) // also beside a mistake, which may come from it
 	if len(n.Ignored) > 0 {
 		s.log.Warn("fields have no effect: this version does not know them", "target", n.Name, "fields", n.Ignored)
 	}
@@ -63,7 +60,7 @@ func (s *clustered) configs() []*config {
 
 func (s *clustered) find() func(title string) (*v1alpha1.Data, error) { return s.cluster.Find }
 
-func (s *clustered) want(ctx context.Context, titles []string) { s.cluster.Want(ctx, titles) }
+func (s *clustered) want(titles []string) { s.cluster.Want(titles) }
 
 func (s *clustered) edition() int { return s.cluster.Edition() }
 

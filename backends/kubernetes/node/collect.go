@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"reflect"
@@ -55,7 +54,7 @@ func trouble(err error) string {
 
 // resolve finds out what the NodeConfigs say on this node, those for which
 // anything is another than before, and has the source read what they need.
-func (a *agent) resolve(ctx context.Context) {
+func (a *agent) resolve() {
 	f, known := a.facts.Get()
 	if !known {
 		return
@@ -80,5 +79,5 @@ func (a *agent) resolve(ctx context.Context) {
 			}
 		}
 	}
-	a.source.want(ctx, slices.Sorted(maps.Keys(needed)))
+	a.source.want(slices.Sorted(maps.Keys(needed)))
 }

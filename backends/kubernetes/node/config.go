@@ -48,7 +48,7 @@ type config struct {
 	suspend    bool
 	claims     []string
 	reads      []string // titles of the ConfigMaps and Secrets
-	ignored    []string // fields that this version does not know
+	ignored    []string // fields and parameters that have no effect
 	depends    bool     // on this node: it has templates, a selector, or reads data
 	// What resolve adds: that the selector does not match; that there are Secrets, and
 	// what tells their contents apart.
@@ -70,6 +70,7 @@ func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[h
 		source: source, name: nc.Name, handler: nc.Spec.Type, uid: nc.UID, created: nc.CreationTimestamp.Time, generation: nc.Generation,
 		spec: nc.Spec, suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), err: doc.Err,
 	}
+	c.ignored = idleParams(nc.Spec, handlers)
 	c.depends, c.reads = depends(nc.Spec), reads(nc.Spec)
 	if i := nc.Spec.Interval; i != nil && i.Duration >= v1alpha1.MinInterval {
 		c.interval = nc.Spec.Interval.Duration
@@ -202,6 +203,21 @@ func (c *config) older(d *config) bool {
 		return c.created.Before(d.created)
 	}
 	return c.name < d.name
+}
+
+// idleParams names the parameters that the handler does not know. They are
+// accepted, since a newer version may know them.
+func idleParams(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handler]) (names []string) {
+	h, err := handlers.Lookup(spec.Type)
+	if err != nil {
+		return nil
+	}
+	if d, ok := h.(handler.Described); ok {
+		for _, key := range handler.Unknown(d, spec.Params) {
+			names = append(names, "spec.params."+key)
+		}
+	}
+	return names
 }
 
 // warn says which parameters have no effect. They are accepted, since a newer

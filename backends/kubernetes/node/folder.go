@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -257,7 +256,7 @@ func (f *folder) find() func(title string) (*v1alpha1.Data, error) {
 }
 
 // want has nothing to do: the files are read as they are.
-func (f *folder) want(context.Context, []string) {}
+func (f *folder) want([]string) {}
 
 func (f *folder) edition() int { return f.held }
 

@@ -114,7 +114,7 @@ func (a *agent) settle(ctx context.Context) error {
 			a.load()
 		}
 		if a.collect() || changed {
-			a.resolve(ctx)
+			a.resolve()
 		}
 		missing := a.missing()
 		if missing == nil {

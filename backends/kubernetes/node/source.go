@@ -22,7 +22,7 @@ type source interface {
 	configs() []*config
 	find() func(title string) (*v1alpha1.Data, error)
 	// want says which ConfigMaps and Secrets are read from now on.
-	want(ctx context.Context, titles []string)
+	want(titles []string)
 	// edition is a number that grows with every change of what find gives.
 	edition() int
 	// gather collects facts of the machine and adds what the source knows. told is a

@@ -50,8 +50,8 @@ func (e *entry) status(res drift.Result, now time.Time) v1alpha1.NodeStatus {
 	default:
 		s.Message = did(res)
 	}
-	if len(e.config.ignored) > 0 && res.Err == nil {
-		s.Message = cut(s.Message+"; unknown to this version and ignored: "+strings.Join(e.config.ignored, ", "), v1alpha1.MaxMessage)
+	if len(e.config.ignored) > 0 {
+		s.Message = cut(s.Message+"; unknown and without effect: "+strings.Join(e.config.ignored, ", "), v1alpha1.MaxMessage)
 	}
 	return s
 }

@@ -200,12 +200,12 @@ func TestEntry_status(t *testing.T) {
 		{name: "suspended", change: func(e *entry) { says(e, func(c *config) { c.suspend = true }) }, want: func(s *v1alpha1.NodeStatus) { s.Message = suspended }},
 		{name: "excluded", change: func(e *entry) { says(e, func(c *config) { c.excluded = true }) }, want: func(s *v1alpha1.NodeStatus) { s.Message = excluded }},
 		{name: "fields of a newer version", change: func(e *entry) { says(e, func(c *config) { c.ignored = []string{"spec.a", "spec.b"} }) }, want: func(s *v1alpha1.NodeStatus) {
-			s.Message = "configuration in place; unknown to this version and ignored: spec.a, spec.b"
+			s.Message = "configuration in place; unknown and without effect: spec.a, spec.b"
 		}},
 		{name: "many of them", change: func(e *entry) {
 			says(e, func(c *config) { c.ignored = strings.Split(strings.Repeat("spec.a ", 100), " ") })
 		}, want: func(s *v1alpha1.NodeStatus) {
-			s.Message = cut("configuration in place; unknown to this version and ignored: "+strings.Repeat("spec.a, ", 100), v1alpha1.MaxMessage)
+			s.Message = cut("configuration in place; unknown and without effect: "+strings.Repeat("spec.a, ", 100), v1alpha1.MaxMessage)
 		}},
 	} {
 		_, e := holds(t)

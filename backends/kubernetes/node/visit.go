@@ -15,13 +15,12 @@ import (
 	"github.com/tlspu/keel/core/plugin"
 )
 
-// target makes the target of an entry, when its visit begins. What is followed from
-// then on is followed until ctx ends, which is the loop's and not that of the visit.
-func (a *agent) target(ctx context.Context, id string, e *entry) drift.Target {
+// target makes the target of an entry, when its visit begins.
+func (a *agent) target(id string, e *entry) drift.Target {
 	e.target = &lazy{id: id, now: a.env.Now, make: func() drift.Planner {
 		a.visiting = id
 		a.pulse.Turn(a.env.Now(), visitTime+endTime)
-		a.refresh(ctx)
+		a.refresh()
 		if a.entries[id] != e || e.unread() {
 			e.target = nil // nothing is told of this visit
 			return idle{id, gone}

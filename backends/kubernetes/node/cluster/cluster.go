@@ -40,6 +40,8 @@ type Cluster struct {
 	data    *data
 
 	running sync.WaitGroup
+	// begin follows something until stop is called, or what Start was given ends.
+	begin func(f feed) (stop func())
 
 	mu       sync.Mutex
 	own      *corev1.Node // last that was there
@@ -70,21 +72,24 @@ func New(o Options) *Cluster {
 // Start follows the API server until ctx ends. It may be called once, before
 // anything else; Wait returns when everything that it started has ended.
 func (c *Cluster) Start(ctx context.Context) {
-	c.follow(ctx, feed{
-		client: c.client.core, resource: "nodes", name: c.node, example: &corev1.Node{},
-		store: &single[corev1.Node]{taken: c.setNode},
-	})
-	c.follow(ctx, feed{client: c.client.keel, resource: "nodeconfigs", example: &object{}, store: c.configs})
+	c.begin = func(f feed) (stop func()) {
+		following, stop := context.WithCancel(ctx)
+		c.running.Go(func() { f.run(following) })
+		return stop
+	}
+	for _, f := range []feed{
+		{client: c.client.core, resource: "nodes", name: c.node, example: &corev1.Node{}, store: &single[corev1.Node]{taken: c.setNode}},
+		{client: c.client.keel, resource: "nodeconfigs", example: &object{}, store: c.configs},
+	} {
+		what := f.String()
+		f.heard = func(err error) { c.heard(what, err) }
+		c.begin(f)
+	}
 	c.running.Go(func() { c.meet(ctx) })
 }
 
 // Wait waits for the end of what Start started.
 func (c *Cluster) Wait() { c.running.Wait() }
-
-func (c *Cluster) follow(ctx context.Context, f feed) {
-	f.heard = func(err error) { c.heard(f.String(), err) }
-	c.running.Go(func() { f.run(ctx) })
-}
 
 // Woken has an element when anything changed since it was last received from.
 func (c *Cluster) Woken() <-chan struct{} { return c.woken }
@@ -103,9 +108,9 @@ func (c *Cluster) Take() (news []NodeConfig, gone []string, synced bool) { retur
 // Known gives what the watch said last of a NodeConfig.
 func (c *Cluster) Known(name string) (Known, bool) { return c.configs.get(name) }
 
-// Want says which ConfigMaps and Secrets are needed, by their titles; they are
-// followed until ctx ends. The others are forgotten.
-func (c *Cluster) Want(ctx context.Context, titles []string) { c.data.want(ctx, titles, &c.running) }
+// Want says which ConfigMaps and Secrets are needed, by their titles. The others
+// are forgotten. It comes after Start.
+func (c *Cluster) Want(titles []string) { c.data.want(titles, c.begin) }
 
 // Find gives a ConfigMap or Secret that is wanted, or nil when there is none. The
 // error is ErrPending while nobody knows.
@@ -184,7 +189,12 @@ func (c *Cluster) setNode(n *corev1.Node, synced bool) {
 		n.ManagedFields, n.Status.Images = nil, nil // most of its size
 		c.own = n
 	}
-	c.gone = n == nil && c.own != nil
+	if gone := n == nil && c.own != nil; gone != c.gone {
+		c.gone = gone
+		if gone {
+			c.log.Warn("Node is gone; what it said last is used", "node", c.node)
+		}
+	}
 	c.asked = c.asked || synced
 	c.edition++
 	c.mu.Unlock()

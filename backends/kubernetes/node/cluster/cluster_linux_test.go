@@ -174,7 +174,7 @@ func TestCluster_data(t *testing.T) {
 	if _, err := c.Find(config); !errors.Is(err, ErrPending) {
 		t.Errorf("before it is wanted: %v", err)
 	}
-	c.Want(t.Context(), []string{config, secret, outside})
+	c.Want([]string{config, secret, outside})
 	if _, err := c.Find(outside); err == nil || errors.Is(err, ErrPending) || !strings.Contains(err.Error(), "add "+other+" to source-namespaces (now "+space+")") {
 		t.Errorf("outside: %v", err)
 	}
@@ -212,7 +212,7 @@ func TestCluster_data(t *testing.T) {
 		t.Error("the edition is the same")
 	}
 
-	c.Want(t.Context(), []string{secret})
+	c.Want([]string{secret})
 	if _, err := c.Find(config); !errors.Is(err, ErrPending) {
 		t.Errorf("no more wanted: %v", err)
 	}
@@ -271,7 +271,7 @@ func TestCluster_outage(t *testing.T) {
 	s.Node(t, node("n1"))
 	c := started(t, s, s.Admin(), Options{Node: "n1", Namespaces: []string{"default"}})
 	do(t, s, http.MethodPost, "/api/v1/namespaces/default/configmaps", body{"metadata": body{"name": "a"}, "data": body{"k": "v"}})
-	c.Want(t.Context(), []string{"ConfigMap default/a"})
+	c.Want([]string{"ConfigMap default/a"})
 	until(t, "everything is known", func() bool {
 		d, err := c.Find("ConfigMap default/a")
 		_, _, synced := c.Take()
@@ -282,7 +282,7 @@ func TestCluster_outage(t *testing.T) {
 	if d, err := c.Find("ConfigMap default/a"); d == nil || err != nil || c.SetFacts(new(facts.Facts)) != nil {
 		t.Errorf("away: %v, %v", d, err)
 	}
-	c.Want(t.Context(), []string{"ConfigMap default/a", "ConfigMap default/b"})
+	c.Want([]string{"ConfigMap default/a", "ConfigMap default/b"})
 	if _, err := c.Find("ConfigMap default/b"); !errors.Is(err, ErrPending) {
 		t.Errorf("wanted while the server is away: %v", err)
 	}

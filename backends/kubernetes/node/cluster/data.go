@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,7 +35,7 @@ type data struct {
 
 // A datum is one ConfigMap or Secret that is followed.
 type datum struct {
-	stop context.CancelFunc
+	stop func()
 	mu   sync.Mutex
 	data *v1alpha1.Data // nil: there is none
 	err  error          // why nobody can tell
@@ -44,8 +43,8 @@ type datum struct {
 }
 
 // want follows the objects of these titles, "Secret ns/name", and stops following
-// all others. ctx ends all of it; wait is told about every watch that runs.
-func (d *data) want(ctx context.Context, titles []string, wait *sync.WaitGroup) {
+// all others.
+func (d *data) want(titles []string, begin func(feed) (stop func())) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	wanted := map[string]bool{}
@@ -54,11 +53,9 @@ func (d *data) want(ctx context.Context, titles []string, wait *sync.WaitGroup) 
 		if d.watches[title] != nil || d.outside(title) != nil {
 			continue
 		}
-		running, stop := context.WithCancel(ctx)
-		w := &datum{stop: stop, err: fmt.Errorf("%s %w", title, ErrPending)}
+		w := &datum{err: fmt.Errorf("%s %w", title, ErrPending)}
 		d.watches[title] = w
-		f := d.feed(title, w)
-		wait.Go(func() { f.run(running) })
+		w.stop = begin(d.feed(title, w))
 	}
 	for title, w := range d.watches {
 		if !wanted[title] {

@@ -62,7 +62,7 @@ func TestSay_saysTheSameOnce(t *testing.T) {
 		got = append(got, strings.TrimSpace(line))
 	}
 	want := []string{
-		`"API server cannot be read" what="nodes n1" err="nodes \"n1\" is forbidden: cannot list"`,
+		`"API server cannot be read" what="nodes n1" err="give it rights"`,
 		`"API server cannot be read" what="nodes n1" err="read nodes n1: connection reset by peer"`,
 		`"API server cannot be read" what="nodes n1" err=no`,
 		`"API server can be read again" what="nodes n1"`,
