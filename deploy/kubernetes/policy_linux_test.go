@@ -91,6 +91,24 @@ func TestPolicy_anAgentWritesItsOwnEntry(t *testing.T) {
 	}
 }
 
+// A generation that is ahead, as of a status that was restored, never goes back: it
+// keeps no agent from writing its entry, and no agent may add to it.
+func TestPolicy_anAgentWritesBesideAGenerationThatIsAhead(t *testing.T) {
+	s := deploy(t)
+	nodeConfig(t, s, "ahead")
+	c := agent(t, s, "ahead-1")
+	if err := patchStatus(t, s, s.Admin(), "ahead", object{"status": object{"observedGeneration": 7}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := patchStatus(t, s, c, "ahead", entries(object{"ahead-1": node("mine")})); err != nil {
+		t.Error(err)
+	}
+	refused(t, patchStatus(t, s, c, "ahead", object{"status": object{"observedGeneration": 8}}), http.StatusForbidden, "status.observedGeneration: is newer")
+	if got := statusOf(t, s, "ahead"); got.Nodes["ahead-1"].Message != "mine" || *got.ObservedGeneration != 7 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestPolicy_anAgentWritesNothingElse(t *testing.T) {
 	s := deploy(t)
 	nodeConfig(t, s, "else")
