@@ -174,21 +174,24 @@ func TestCluster_keepsANode(t *testing.T) {
 }
 
 func TestCluster_readsWhatItNames(t *testing.T) {
-	w := newClusterWorld(t, kubetest.Shared(t))
-	w.start(t)
+	w := newDebugWorld(t, kubetest.Shared(t))
 	name := w.node
-	w.apply(t, name, body{"type": "setting", "interval": "1h", "params": body{"path": "/etc/db", "value": "{{ .ConfigMaps.c.host }}:{{ .Secrets.s.password }}"},
-		"configMaps": []any{body{"namespace": "default", "name": name, "as": "c"}}, "secrets": []any{body{"namespace": "default", "name": name, "as": "s"}}})
+	w.apply(t, name, body{
+		"type": "setting", "interval": "1h", "params": body{"path": "/etc/db", "value": "{{ .ConfigMaps.c.host }}:{{ .Secrets.s.password }}"},
+		"configMaps": []any{body{"namespace": "default", "name": name, "as": "c"}}, "secrets": []any{body{"namespace": "default", "name": name, "as": "s"}},
+	})
+	w.start(t)
 	w.until(t, "what is missing", func() bool {
 		s, _ := w.status(t, name)
 		return s.LastResult == v1alpha1.Error && strings.Contains(s.Message, "ConfigMap default/"+name+" is not there")
 	})
-	w.do(t, http.MethodPost, "/api/v1/namespaces/default/configmaps", body{"metadata": body{"name": name}, "data": body{"host": "db-1"}})
-	w.do(t, http.MethodPost, "/api/v1/namespaces/default/secrets", body{"metadata": body{"name": name}, "stringData": body{"password": "hunter2"}})
+	w.object(t, "configmaps/"+name, body{"data": body{"host": "db-1"}})
+	w.object(t, "secrets/"+name, body{"stringData": body{"password": "hunter2"}})
 	w.until(t, "what appeared", func() bool { return w.content("db") == "db-1:hunter2" })
 	w.until(t, "success", func() bool { s, _ := w.status(t, name); return s.LastResult == v1alpha1.Success })
-	w.do(t, http.MethodPatch, "/api/v1/namespaces/default/configmaps/"+name, body{"data": body{"host": "db-2"}})
-	w.ahead.Store(int64(time.Minute)) // what is new for all nodes is spread
+	w.object(t, "configmaps/"+name, body{"data": body{"host": "db-2"}})
+	w.turn(t)
+	w.after(t, maxSpread) // what is new for all nodes is spread
 	w.until(t, "the change", func() bool { return w.content("db") == "db-2:hunter2" })
 	if strings.Contains(w.log.String(), "hunter2") {
 		t.Error("the log shows the Secret")
