@@ -60,21 +60,25 @@ func (a *agent) resolve() {
 		return
 	}
 	a.inputs = inputs{facts: f, find: a.source.find()}
-	edition := a.edition + a.source.edition()
+	data := a.source.edition()
 	needed := map[string]bool{}
 	for _, e := range a.entries {
-		switch {
-		case e.config == nil:
-		case e.config.effective() == nil:
+		if e.config == nil || e.config.effective() == nil {
 			e.of, e.content = nil, nil
-		case e.of != e.config.effective() || e.edition != edition:
-			e.of, e.edition = e.config.effective(), edition
-			if e.content = e.of.resolve(a.inputs, a.env.Handlers); e.content != e.of {
+			continue
+		}
+		c, edition := e.config.effective(), a.edition
+		if len(c.reads) > 0 {
+			edition += data
+		}
+		if e.of != c || e.edition != edition {
+			e.of, e.edition = c, edition
+			if e.content = c.resolve(a.inputs, a.env.Handlers); e.content != c {
 				e.content.spec, e.content.hidden = v1alpha1.NodeConfigSpec{}, nil
 			}
 		}
-		if e.content != nil && !e.content.excluded {
-			for _, title := range e.of.reads {
+		if !e.content.excluded {
+			for _, title := range c.reads {
 				needed[title] = true
 			}
 		}

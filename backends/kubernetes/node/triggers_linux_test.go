@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,5 +123,47 @@ func TestCluster_editsThatKeepComing(t *testing.T) {
 	}
 	if n := w.visits("edits"); n < 1 || n > 30 {
 		t.Errorf("%d visits", n)
+	}
+}
+
+// judged counts how often its parameters were judged, as they are whenever its
+// templates were filled.
+type judged struct {
+	setting
+	times *atomic.Int64
+}
+
+func (judged) Name() string { return "judged" }
+
+func (h judged) Validate(map[string]string) error {
+	h.times.Add(1)
+	return nil
+}
+
+// What a ConfigMap holds is of no concern to those that do not read it.
+func TestCluster_dataOfOthers(t *testing.T) {
+	w := newDebugWorld(t, kubetest.Shared(t))
+	h := judged{w.handler, new(atomic.Int64)}
+	w.env.Handlers.Register("judged", h)
+	w.object(t, "configmaps/others", body{"data": body{"text": "one"}})
+	w.apply(t, "others-a", body{"type": "judged", "params": body{"path": "/etc/a", "value": "{{ .Node.Name }}"}})
+	w.apply(t, "others-b", body{
+		"type": "setting", "params": body{"path": "/etc/others", "value": "{{ .ConfigMaps.it.text }}"},
+		"configMaps": []body{{"namespace": "default", "name": "others", "as": "it"}},
+	})
+	w.start(t)
+	w.until(t, "the file", func() bool { return w.content("others") == "one" })
+	w.turn(t)
+	before := h.times.Load()
+	w.object(t, "configmaps/others", body{"data": body{"text": "two"}})
+	w.turn(t)
+	w.after(t, maxSpread)
+	if n := h.times.Load() - before; n != 0 || w.content("others") != "two" {
+		t.Errorf("what reads nothing was filled %d times; what does holds %q", n, w.content("others"))
+	}
+	w.patchNode(t, "", body{"metadata": body{"labels": body{"role": "db"}}})
+	w.turn(t)
+	if h.times.Load() == before {
+		t.Error("another fact did not fill it anew")
 	}
 }
