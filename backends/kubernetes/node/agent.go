@@ -100,6 +100,7 @@ func (a *agent) run(ctx context.Context) error {
 	if a.settings.Once {
 		return a.once(ctx)
 	}
+	save()
 	server, err := a.listen(ctx)
 	if err != nil {
 		return err
