@@ -294,6 +294,8 @@ func (a *agent) waiting(known bool) error {
 		return a.unknown
 	case !known:
 		return errors.New("the facts were not collected yet")
+	case a.reports != nil:
+		return errors.Join(a.blind, a.reports.err())
 	}
 	return a.blind
 }

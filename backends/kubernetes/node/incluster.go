@@ -95,6 +95,8 @@ func (t told) save(_ context.Context, name string, uid types.UID, s v1alpha1.Nod
 	}
 }
 
+func (t told) err() error { return t.Err() }
+
 func (t told) sweep(names map[string]bool) {
 	names = maps.Clone(names)
 	t.Sweep(func(name string) bool { return names[name] })

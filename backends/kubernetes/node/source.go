@@ -40,6 +40,8 @@ type source interface {
 type reports interface {
 	// save writes the status of the NodeConfig with that UID if it is news.
 	save(ctx context.Context, name string, uid types.UID, s v1alpha1.NodeStatus)
+	// err says why none can be written at the moment.
+	err() error
 	// sweep removes the statuses of NodeConfigs that are not among names.
 	sweep(names map[string]bool)
 }

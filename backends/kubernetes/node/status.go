@@ -217,6 +217,9 @@ func (w *statuses) setAside(ctx context.Context, file string, why error) {
 	w.log.Error("status is broken; it is set aside and written anew", "file", w.path(file), "aside", w.path(file+broken), "err", why)
 }
 
+// err never says anything: each status that cannot be written is logged.
+func (w *statuses) err() error { return nil }
+
 // close closes the folder; everything was written when save returned.
 func (w *statuses) close(context.Context) error { return w.tree.Close() }
 

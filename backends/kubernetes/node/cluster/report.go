@@ -179,6 +179,17 @@ func (r *Reporter) Synced() bool {
 	return r.o.Form != FormNode || r.state.synced
 }
 
+// Err says why no status can be sent at the moment. That a single one is refused
+// is only logged.
+func (r *Reporter) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.troubles) == 0 {
+		return nil
+	}
+	return r.failed
+}
+
 // Forget says that a NodeConfig is gone: nothing of it is sent any more, and its
 // entry is removed from the NodeState.
 func (r *Reporter) Forget(name string) {

@@ -102,3 +102,38 @@ func TestReporter_flush(t *testing.T) {
 		}
 	})
 }
+
+// The entry of a node that has one is replaced beyond the limit for new ones.
+func TestReporter_tooLargeForNewEntriesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, FormMap, inOrder(metadata("a", "8"), metadata("a", "9")))
+		own := statusOf("before", 0)
+		d.know("motd", Known{UID: "a", Size: maxSize + 1000, Own: &own})
+		d.Report("motd", "a", statusOf("m", 0))
+		if got := d.after(time.Minute); len(got) != 1 || len(d.events) != 0 {
+			t.Errorf("requests:\n%s\nEvents %v", strings.Join(got, "\n"), d.events)
+		}
+		d.know("motd", Known{UID: "a", ResourceVersion: "8", Size: maxReplaced, Own: &own})
+		d.Report("motd", "a", statusOf("m2", 0))
+		if got := d.after(time.Minute); len(got) != 0 || len(d.events) != 1 {
+			t.Errorf("requests:\n%s\nEvents %v", strings.Join(got, "\n"), d.events)
+		}
+	})
+}
+
+func TestReporter_err(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, FormMap, inOrder(refusal(403, metav1.StatusReasonForbidden, "is forbidden", ""), metadata("a", "8")))
+		d.know("motd", Known{UID: "a"})
+		if err := d.Err(); err != nil {
+			t.Error(err)
+		}
+		d.Report("motd", "a", statusOf("m", 0))
+		if got := d.after(time.Millisecond); len(got) != 1 || d.Err() == nil {
+			t.Errorf("after %d requests: %v", len(got), d.Err())
+		}
+		if got := d.after(time.Minute); len(got) != 1 || d.Err() != nil {
+			t.Errorf("after %d requests: %v", len(got), d.Err())
+		}
+	})
+}

@@ -224,8 +224,8 @@ func TestReporter_tooLargeForTheServer(t *testing.T) {
 	config(t, s, "large")
 	a := deployedAgent(t, s, "large-1", FormMap)
 	a.tell(t, "large", statusOf("fits", 1))
-	do(t, s, http.MethodPatch, nodeConfigs+"/large", body{"spec": body{"params": body{"content": strings.Repeat("x", 1_199_900)}}})
-	until(t, "the size is known", func() bool { k, _ := a.watch.Known("large"); return k.Size > 1_199_900 })
+	do(t, s, http.MethodPatch, nodeConfigs+"/large", body{"spec": body{"params": body{"content": strings.Repeat("x", 1_399_900)}}})
+	until(t, "the size is known", func() bool { k, _ := a.watch.Known("large"); return k.Size > 1_399_900 })
 	began := time.Now()
 	a.hand(t, "large", statusOf("does not fit", 2))
 	if err := a.Flush(deadline(t, time.Minute)); err == nil || !strings.Contains(err.Error(), "--status=node") {

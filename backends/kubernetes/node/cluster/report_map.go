@@ -15,6 +15,9 @@ const (
 	// maxSize is the size in bytes of the largest NodeConfig with all its results: etcd
 	// takes 1.5 MiB, and an administrator must still be able to edit it.
 	maxSize = 1_200_000
+	// maxReplaced is that limit for an entry that is there already, which hardly grows:
+	// no old success shall stand in the place of a failure.
+	maxReplaced = 1_400_000
 	// metadataOnly asks for an answer without what a thousand nodes wrote.
 	metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 )
@@ -49,7 +52,11 @@ func (r *Reporter) patchEntry(ctx context.Context, e entry, patch entryPatch) *t
 	if err != nil {
 		return &trouble{scope: scopeOne, kind: "refused", err: err}
 	}
-	if size := e.known.Size + len(body); size > maxSize {
+	most := maxSize
+	if e.known.Own != nil {
+		most = maxReplaced
+	}
+	if size := e.known.Size + len(body); size > most {
 		return &trouble{scope: scopeSize, kind: "size"}
 	}
 	request := r.o.Client.keel.Patch(types.MergePatchType).Resource("nodeconfigs").Name(e.name).SubResource("status").
