@@ -164,8 +164,14 @@ func (w *clusterWorld) may(t *testing.T, roles string, rules ...body) {
 	if roles == "clusterroles" {
 		kind = "ClusterRole"
 	}
+	bindings := api + strings.TrimSuffix(roles, "s") + "bindings"
+	t.Cleanup(func() {
+		for _, path := range []string{api + roles, bindings, "/api/v1/namespaces/default/serviceaccounts"} {
+			_ = w.server.Do(context.WithoutCancel(t.Context()), w.server.Admin(), http.MethodDelete, path+"/"+w.node, nil, nil)
+		}
+	})
 	w.do(t, http.MethodPost, api+roles, body{"metadata": body{"name": w.node}, "rules": rules})
-	w.do(t, http.MethodPost, api+strings.TrimSuffix(roles, "s")+"bindings", body{
+	w.do(t, http.MethodPost, bindings, body{
 		"metadata": body{"name": w.node}, "roleRef": body{"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": w.node},
 		"subjects": []body{{"kind": "ServiceAccount", "namespace": "default", "name": w.node}},
 	})

@@ -33,6 +33,10 @@ type data struct {
 	edition int               // number of what they hold
 }
 
+// enough is how many refusals in a row count for what is known. With the pauses
+// between them they take about ten seconds.
+const enough = 7
+
 // A datum is one ConfigMap or Secret that is followed.
 type datum struct {
 	stop func()
@@ -40,6 +44,8 @@ type datum struct {
 	data *v1alpha1.Data // nil: there is none
 	err  error          // why nobody can tell
 	last error          // of the last request
+
+	refusals int // in a row, up to the last request
 }
 
 // want follows the objects of these titles, "Secret ns/name", and stops following
@@ -131,18 +137,23 @@ func (d *data) take(w *datum, data *v1alpha1.Data, synced bool) {
 
 // told notes how a request for an object went. What the server refuses is an answer,
 // and that it is forbidden counts also for an object that is known: the right was
-// taken away. A server that has just started knows of no rights for a moment, so that
-// it has to say so twice. While the server has a problem, or is away, what is known
-// stays.
+// taken away. A server that has just started knows of no rights for some seconds, so
+// that it has to say so again and again. While the server has a problem, or is away,
+// what is known stays.
 func (d *data) told(title string, w *datum, err error) {
 	w.mu.Lock()
 	before, was := w.last, text(w.err)
 	w.last = err
 	forbidden, answer := (*Forbidden)(nil), apierrors.APIStatus(nil)
+	if errors.As(err, &forbidden) {
+		w.refusals++
+	} else {
+		w.refusals = 0
+	}
 	switch {
 	case err == nil:
-	case errors.As(err, &forbidden) && w.err == nil && !errors.As(before, &forbidden):
-	case errors.As(err, &forbidden):
+	case w.refusals > 0 && w.refusals < enough && w.err == nil:
+	case w.refusals > 0:
 		w.data, w.err = nil, err
 	case w.err == nil:
 	case errors.As(err, &answer):

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,9 +35,9 @@ func TestData_answers(t *testing.T) {
 		{name: "known", known: true, still: true},
 		{name: "known, and then away", known: true, answers: []error{away, away}, still: true},
 		{name: "known, and then a problem", known: true, answers: []error{problem, away}, still: true},
-		{name: "a server that has just started", known: true, answers: []error{away, forbidden, nil}, still: true},
-		{name: "forbidden once, now and then", known: true, answers: []error{forbidden, nil, forbidden}, still: true},
-		{name: "the right was taken away", known: true, answers: []error{forbidden, forbidden}, refused: true},
+		{name: "a server that has just started", known: true, answers: slices.Concat([]error{away}, slices.Repeat([]error{forbidden}, enough-1), []error{nil}), still: true},
+		{name: "forbidden once, now and then", known: true, answers: slices.Repeat([]error{forbidden, nil}, enough), still: true},
+		{name: "the right was taken away", known: true, answers: slices.Repeat([]error{forbidden}, enough), refused: true},
 	} {
 		d := &data{changed: func() {}, log: slog.New(slog.DiscardHandler), watches: map[string]*datum{}}
 		const title = "Secret default/db"
