@@ -170,12 +170,15 @@ func TestKube_outage(t *testing.T) {
 	c.node("outage-1", nil)
 	c.node("outage-2", nil)
 	c.apply("outage", strings.ReplaceAll(webSpec, "VERSION", "1"))
+	c.kubectl("", "create", "configmap", "-n", system, "outage", "--from-literal=text=known")
+	defer c.kubectl("", "delete", "configmap", "-n", system, "outage")
+	c.apply("outage-data", fileSpec("/etc/data", "{{ .ConfigMaps.it.text }}")+"  configMaps: [{namespace: keel-system, name: outage, as: it}]\n")
 	a, other := c.agent("outage-1", h.Host, ""), c.agent("outage-2", nil, parts.Debian(t))
 	for _, a := range []*agent{a, other} {
 		a.start()
 		a.awaitReady()
 	}
-	await(t, "it is kept", func() bool { return c.succeeded("outage", "outage-1") })
+	await(t, "it is kept", func() bool { return c.succeeded("outage", "outage-1") && c.succeeded("outage-data", "outage-1") })
 	before, starts := c.nodeConfig("outage").Status.Nodes["outage-1"], len(h.starts("web"))
 
 	c.API.Stop()
@@ -207,5 +210,9 @@ func TestKube_outage(t *testing.T) {
 	c.tell("%s", a.said)
 	if err := a.end(); err != nil {
 		t.Errorf("the agent ended with %v", err)
+	}
+	// Neither away nor just started the server is a reason to change one's mind.
+	if bad := a.said.lines("visit failed"); len(bad) > 0 {
+		t.Errorf("the outage made errors of what was known:\n%s", strings.Join(bad, "\n"))
 	}
 }
