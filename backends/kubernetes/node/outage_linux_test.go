@@ -37,6 +37,7 @@ func TestCluster_outage(t *testing.T) {
 	}
 	w.turn(t)
 
+	stopped := time.Now()
 	w.server.API.Stop()
 	w.until(t, "that it is away shows", func() bool { return w.agent.health.Ready() != nil })
 	for _, i := range []int{1, 4, 7} {
@@ -57,6 +58,7 @@ func TestCluster_outage(t *testing.T) {
 		}
 	}
 
+	w.until(t, "a minute without the API server", func() bool { return time.Since(stopped) >= time.Minute })
 	visits := map[string]int{}
 	for i := range number {
 		visits[name(i)] = w.visits(name(i))
