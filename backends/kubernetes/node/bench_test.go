@@ -23,6 +23,7 @@ const manyFiles = 10_000
 func many(b *testing.B) (plugin.Env, settings) {
 	dir := b.TempDir()
 	s := *Role().Settings().(*settings)
+	s.Source = fromFolder
 	s.ConfigDir, s.StateDir = filepath.Join(dir, "configs"), filepath.Join(dir, "state")
 	root := filepath.Join(dir, "root")
 	for _, dir := range []string{s.ConfigDir, filepath.Join(root, "etc")} {
