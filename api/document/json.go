@@ -54,7 +54,7 @@ func unfit(r rune) bool {
 	return 0x7f <= r && r <= 0x9f
 }
 
-// escaped is the code of the \uXXXX that text begins with, or 0.
+// escaped is the code of the escape, \u and four digits, that text begins with, or 0.
 func escaped(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0

@@ -66,15 +66,15 @@ func TestBackoff_forgetsOnlyAfterUnbrokenRunning(t *testing.T) {
 	}
 }
 
-// stub is a target that answers with a report of its own making.
-type stub struct {
+// A looker is a target whose Observe does what a test says.
+type looker struct {
 	id   string
 	look func() error
 }
 
-func (s stub) ID() string { return s.id }
+func (s looker) ID() string { return s.id }
 
-func (s stub) Observe(context.Context) (declared, observed State, err error) {
+func (s looker) Observe(context.Context) (declared, observed State, err error) {
 	if s.look != nil {
 		err = s.look()
 	}
@@ -91,8 +91,8 @@ func TestLoop_passesAndWaits(t *testing.T) {
 			Now:      time.Now,
 			List: func(context.Context) ([]Target, error) {
 				return []Target{
-					stub{"a", func() error { panic("boom") }},
-					stub{"b", func() error {
+					looker{"a", func() error { panic("boom") }},
+					looker{"b", func() error {
 						if waits++; waits > 3 {
 							return nil
 						}
@@ -129,7 +129,7 @@ func TestLoop_waitInThePastDoesNotSpin(t *testing.T) {
 		l := &Loop{
 			Interval: time.Minute, Now: time.Now,
 			List: func(context.Context) ([]Target, error) {
-				return []Target{stub{"a", func() error { visits++; return &Wait{Until: time.Now()} }}}, nil
+				return []Target{looker{"a", func() error { visits++; return &Wait{Until: time.Now()} }}}, nil
 			},
 			Done: func(Result) {},
 		}
@@ -152,11 +152,11 @@ func TestLoop_clockThatIsSetBack(t *testing.T) {
 		l := &Loop{
 			Interval: time.Second, Now: now,
 			List: func(context.Context) ([]Target, error) {
-				return []Target{stub{"a", func() error {
+				return []Target{looker{"a", func() error {
 					visits++
 					back += time.Hour
 					return nil
-				}}, stub{"b", func() error { return &Wait{Until: now().Add(30 * time.Second)} }}}, nil
+				}}, looker{"b", func() error { return &Wait{Until: now().Add(30 * time.Second)} }}}, nil
 			},
 			Done: func(Result) {},
 		}
@@ -170,7 +170,7 @@ func TestLoop_clockThatIsSetBack(t *testing.T) {
 		l = &Loop{
 			Interval: time.Second, Now: now,
 			List: func(context.Context) ([]Target, error) {
-				return []Target{stub{"b", func() error { waits++; return &Wait{Until: now().Add(time.Hour)} }}}, nil
+				return []Target{looker{"b", func() error { waits++; return &Wait{Until: now().Add(time.Hour)} }}}, nil
 			},
 			Done: func(Result) {},
 		}
@@ -202,7 +202,7 @@ func TestLoop_doAndCall(t *testing.T) {
 		l := &Loop{
 			Interval: time.Hour, Now: time.Now,
 			List: func(context.Context) ([]Target, error) {
-				return []Target{stub{"a", func() error {
+				return []Target{looker{"a", func() error {
 					visits++
 					if waiting {
 						return &Wait{Until: time.Now().Add(time.Hour), Reason: "cooling"}
@@ -254,14 +254,14 @@ func TestLoop_callsAreServedBetweenVisits(t *testing.T) {
 			Interval: time.Hour, Now: time.Now,
 			List: func(context.Context) ([]Target, error) {
 				return []Target{
-					stub{"a", func() error {
+					looker{"a", func() error {
 						go func() {
 							called <- l.Call(t.Context(), func(context.Context) { log = append(log, "call") })
 						}()
 						synctest.Wait()
 						return nil
 					}},
-					stub{"b", nil},
+					looker{"b", nil},
 				}, nil
 			},
 			Done: func(r Result) { log = append(log, r.Target) },

@@ -29,7 +29,7 @@ cache=$(cd "$cache" && pwd)
 exec 9>"$cache/image/lock"
 flock 9
 rm -rf "$cache"/image/*.tmp
-temp=$(mktemp -d "$cache/image/XXXXXX.tmp")
+temp=$(mktemp -d --tmpdir="$cache/image" --suffix=.tmp)
 trap 'rm -rf "$temp"' EXIT
 
 # apt works in folders of its own, from the machine's sources and keys: lists of

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/tlspu/keel/test/kubetest"
 )
 
 // Results in NodeConfigs have a queue of their own, and nothing else has it.
@@ -30,7 +32,7 @@ func TestFlow_queuesResultsInNodeConfigs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			await(t, "the API server follows the FlowSchema", func() bool {
+			kubetest.Await(t, "the API server follows the FlowSchema", func() bool {
 				return (flowOf(t, s.URL, tt.who, tt.method, tt.path, tt.body) == flow.Metadata.UID) == tt.want
 			})
 		})

@@ -31,7 +31,7 @@ func deploy(t *testing.T) *kubetest.Server {
 		nodeConfig(t, s, "policy-works")
 		c := unbound(t, s)
 		bound := func(err error) bool { return err == nil || !strings.Contains(err.Error(), "not bound to a node") }
-		await(t, "the policies work", func() bool {
+		kubetest.Await(t, "the policies work", func() bool {
 			return !bound(s.Do(t.Context(), c, http.MethodPatch, nodeConfigs+"/policy-works/status?dryRun=All", entries(object{"n1": node("")}), nil)) &&
 				!bound(s.Do(t.Context(), c, http.MethodPost, nodeStates+"?dryRun=All", nodeState("n1"), nil))
 		})
@@ -231,19 +231,5 @@ func TestPolicy_paysForManyNodes(t *testing.T) {
 				t.Errorf("%d entries, %+v, %+v", len(got), got[mine], got[theirs])
 			}
 		})
-	}
-}
-
-// await waits for a condition.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(time.Minute); !ok(); {
-		select {
-		case <-deadline:
-			t.Fatalf("%s: did not happen", what)
-		case <-tick.C:
-		}
 	}
 }

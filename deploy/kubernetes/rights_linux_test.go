@@ -173,7 +173,7 @@ func TestRights_toSingleConfigMaps(t *testing.T) {
 	s.Kubectl(t, "", "create", "rolebinding", "data", "-n", ns, "--role=data", "--serviceaccount=keel-system:keel-node-agent")
 	c := agent(t, s, "single-1")
 	path := "/api/v1/namespaces/" + ns + "/configmaps"
-	await(t, "the right is known", func() bool { return s.Do(t.Context(), c, http.MethodGet, path+"/site", nil, nil) == nil })
+	kubetest.Await(t, "the right is known", func() bool { return s.Do(t.Context(), c, http.MethodGet, path+"/site", nil, nil) == nil })
 	for query, want := range map[string]int{
 		"?fieldSelector=metadata.name%3Dsite":                                 0,
 		"?fieldSelector=metadata.name%3Dsite&watch=true&timeoutSeconds=1":     0,

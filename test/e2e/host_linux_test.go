@@ -14,6 +14,7 @@ import (
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/restart"
 	"github.com/tlspu/keel/test/contract"
+	"github.com/tlspu/keel/test/kubetest"
 	"github.com/tlspu/keel/test/machine"
 )
 
@@ -225,21 +226,6 @@ func (k *keeper) status(name string) (s status) {
 	return s
 }
 
-// await waits for a condition. The deadline is long: a machine that is busy with
-// something else may stand still for a minute.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(3 * time.Minute); !ok(); {
-		select {
-		case <-deadline:
-			t.Fatalf("%s: did not happen", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // An agent in a pod keeps a booted host: it makes the unit's file, systemd reads
 // it, and the service is restarted once for each change.
 func TestKeeper_restartsARealService(t *testing.T) {
@@ -258,7 +244,7 @@ func TestKeeper_restartsARealService(t *testing.T) {
 	first := invocation(t, k.host, "ok.service")
 	write("1")
 	agent, log := k.start()
-	await(t, "the status says that version 1 is there", func() bool { return k.status("ok") == want })
+	kubetest.Await(t, "the status says that version 1 is there", func() bool { return k.status("ok") == want })
 	second := invocation(t, k.host, "ok.service")
 	if second == first {
 		t.Error("the service was not restarted")
@@ -268,7 +254,7 @@ func TestKeeper_restartsARealService(t *testing.T) {
 	}
 
 	write("2")
-	await(t, "version 2 runs", func() bool { return environment() == "VERSION=2" && invocation(t, k.host, "ok.service") != second })
+	kubetest.Await(t, "version 2 runs", func() bool { return environment() == "VERSION=2" && invocation(t, k.host, "ok.service") != second })
 	if err := agent.Signal(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
@@ -298,12 +284,12 @@ func TestKeeper_killedInARestart(t *testing.T) {
 	k.write("ok", "  type: file\n  params: {path: /etc/ok.conf, content: new}\n  services: [ok.service]\n")
 	before := invocation(t, k.host, "ok.service")
 	agent, log := k.start()
-	await(t, "systemd is told to restart it", func() bool { return invocation(t, k.host, "ok.service") != before })
+	kubetest.Await(t, "systemd is told to restart it", func() bool { return invocation(t, k.host, "ok.service") != before })
 	agent.Kill()
 	if left := k.host.Exec(t, "ls", "/var/lib/keel/restart"); left != "ok.json" {
 		t.Fatalf("the agent was killed too late, journals: %q\n%s", left, log)
 	}
-	await(t, "the restart ends", func() bool {
+	kubetest.Await(t, "the restart ends", func() bool {
 		return k.host.Exec(t, "systemctl", "show", "--value", "-p", "ActiveState", "ok.service") == "active"
 	})
 	after := invocation(t, k.host, "ok.service")

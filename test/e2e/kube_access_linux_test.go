@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/test/kubetest"
 	"github.com/tlspu/keel/test/parts"
 )
 
@@ -24,7 +25,7 @@ func (a *agent) write(name, text string) {
 // and checks that the log does so once and calmly.
 func (a *agent) refused(what string, words ...string) {
 	a.Helper()
-	await(a.T, a.node+" says why it is not ready", func() bool {
+	kubetest.Await(a.T, a.node+" says why it is not ready", func() bool {
 		code, text := a.ready()
 		return code == http.StatusServiceUnavailable && contains(text, words) && len(a.said.lines(append(words, "level=ERROR")...)) > 0 || a.ended()
 	})
@@ -112,7 +113,7 @@ func TestKube_badAccess(t *testing.T) {
 		a := agents[i]
 		if !tt.unready {
 			a.awaitReady()
-			await(t, a.node+" is kept", func() bool { return a.on("etc/access") == a.node+"\n" && c.succeeded("access", a.node) })
+			kubetest.Await(t, a.node+" is kept", func() bool { return a.on("etc/access") == a.node+"\n" && c.succeeded("access", a.node) })
 		}
 		if err := a.end(); err != nil {
 			t.Errorf("%s ended with %v\n%s", a.node, err, a.said)
@@ -141,13 +142,13 @@ func TestKube_missingKindsAndRights(t *testing.T) {
 	install()
 	a.awaitReady()
 	c.apply("rights", fileSpec("/etc/rights", "one"))
-	await(t, "it is kept", func() bool { return c.succeeded("rights", "rights-1") })
+	kubetest.Await(t, "it is kept", func() bool { return c.succeeded("rights", "rights-1") })
 
 	// What runs goes on, but its result cannot be told.
 	c.kubectl("", "delete", "clusterrolebinding", "keel-node-agent")
 	c.edit("rights", object{"params": object{"content": "two\n"}})
-	await(t, "the edit is made", func() bool { return a.on("etc/rights") == "two\n" })
-	await(t, "the log says what is missing", func() bool {
+	kubetest.Await(t, "the edit is made", func() bool { return a.on("etc/rights") == "two\n" })
+	kubetest.Await(t, "the log says what is missing", func() bool {
 		return len(a.said.lines("statuses cannot be sent", "give the agent's ServiceAccount patch on nodeconfigs/status")) == 1
 	})
 	if err := a.end(); err != nil {
@@ -157,7 +158,7 @@ func TestKube_missingKindsAndRights(t *testing.T) {
 	a.refused("what=nodeconfigs", "nodeconfigs.keel.tlspu.io is forbidden", "give the agent's ServiceAccount get, list and watch on nodeconfigs")
 	install()
 	a.awaitReady()
-	await(t, "its status is told", func() bool { return c.succeeded("rights", "rights-1") })
+	kubetest.Await(t, "its status is told", func() bool { return c.succeeded("rights", "rights-1") })
 	if err := a.end(); err != nil {
 		t.Errorf("the agent ended with %v\n%s", err, a.said)
 	}
@@ -178,7 +179,7 @@ func TestKube_outage(t *testing.T) {
 		a.start()
 		a.awaitReady()
 	}
-	await(t, "it is kept", func() bool { return c.succeeded("outage", "outage-1") && c.succeeded("outage-data", "outage-1") })
+	kubetest.Await(t, "it is kept", func() bool { return c.succeeded("outage", "outage-1") && c.succeeded("outage-data", "outage-1") })
 	before, starts := c.nodeConfig("outage").Status.Nodes["outage-1"], len(h.starts("web"))
 
 	c.API.Stop()
@@ -189,7 +190,7 @@ func TestKube_outage(t *testing.T) {
 	}()
 	h.Exec(t, "sh", "-c", "echo by hand >/etc/web.conf")
 	a.refused("what=nodeconfigs", "read nodeconfigs:")
-	await(t, "the service is restarted without an API server", func() bool { return len(h.starts("web")) > starts })
+	kubetest.Await(t, "the service is restarted without an API server", func() bool { return len(h.starts("web")) > starts })
 	if err := other.end(); err != nil {
 		t.Errorf("an agent that was told to end in an outage ended with %v\n%s", err, other.said)
 	}
@@ -197,7 +198,7 @@ func TestKube_outage(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.awaitReady()
-	await(t, "the status follows", func() bool {
+	kubetest.Await(t, "the status follows", func() bool {
 		s := c.nodeConfig("outage").Status.Nodes["outage-1"]
 		return s.LastRunTime.After(before.LastRunTime.Time) && s.Changed
 	})

@@ -55,7 +55,7 @@ func TestKube_statusInANodeState(t *testing.T) {
 	}
 	say := func(what string, want map[string]string) {
 		t.Helper()
-		await(t, what, func() bool { return cmp.Equal(want, results()) })
+		kubetest.Await(t, what, func() bool { return cmp.Equal(want, results()) })
 		c.tell("%s: %v", what, want)
 	}
 	say("both are there", map[string]string{"state-a": "success 1 configuration applied", "state-b": "success 1 configuration applied"})
@@ -182,7 +182,7 @@ func TestKube_twoAgentsOnOneHost(t *testing.T) {
 				c.edit(name, object{"params": object{"content": fmt.Sprintf("%d\n", i)}})
 			}
 		}
-		await(t, "both have seen every edit", func() bool {
+		kubetest.Await(t, "both have seen every edit", func() bool {
 			ok := true
 			for _, name := range services {
 				ok = ok && c.succeeded(name, "twice-1") && h.read("/run/"+name+".running") == fmt.Sprint(i)
@@ -193,7 +193,7 @@ func TestKube_twoAgentsOnOneHost(t *testing.T) {
 	// At the end both are content with the same machine.
 	for i, a := range agents {
 		runs := a.metric(`keel_runs_total{handler="file"}`)
-		await(t, "they visit again", func() bool { return a.metric(`keel_runs_total{handler="file"}`) >= runs+float64(len(services)) })
+		kubetest.Await(t, "they visit again", func() bool { return a.metric(`keel_runs_total{handler="file"}`) >= runs+float64(len(services)) })
 		if err := a.end(); err != nil || len(a.said.lines("level=ERROR")) > 0 {
 			t.Errorf("agent %d ended with %v\n%s", i, err, a.said)
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tlspu/keel/test/kubetest"
 )
 
 const (
@@ -137,7 +139,7 @@ func TestKube_killedAtAnyMoment(t *testing.T) {
 	}
 
 	a.start()
-	await(t, "everything is as it was declared", func() bool {
+	kubetest.Await(t, "everything is as it was declared", func() bool {
 		return !slices.ContainsFunc(l.names, func(name string) bool { return !l.succeeded(name, "killed-1") })
 	})
 	for _, name := range l.names {

@@ -76,7 +76,7 @@ func (c *cluster) deploy() {
 	c.apply("policy-works", "  type: file\n")
 	mine := c.WithToken(c.NodeToken(c, system, account, "policy-works-1"))
 	theirs := object{"status": object{"nodes": object{"policy-works-2": object{"lastRunTime": "2026-10-15T12:00:00Z", "lastResult": "error"}}}}
-	await(c.T, "the policies work", func() bool {
+	kubetest.Await(c.T, "the policies work", func() bool {
 		err := c.Do(c.Context(), mine, http.MethodPatch, nodeConfigs+"policy-works/status?dryRun=All", theirs, nil)
 		return err != nil && strings.Contains(err.Error(), "of no other node")
 	})
@@ -230,7 +230,7 @@ func (a *agent) ready() (code int, text string) { return a.get("health-addr", "/
 // awaitReady waits until the agent is ready.
 func (a *agent) awaitReady() {
 	a.Helper()
-	await(a.T, "the agent of "+a.node+" is ready", func() bool {
+	kubetest.Await(a.T, "the agent of "+a.node+" is ready", func() bool {
 		code, _ := a.ready()
 		return code == http.StatusOK || a.ended()
 	})

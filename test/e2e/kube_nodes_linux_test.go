@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/test/kubetest"
 	"github.com/tlspu/keel/test/parts"
 )
 
@@ -100,7 +101,7 @@ func TestKube_severalNodes(t *testing.T) {
 	say := func(what string, want map[string]map[string]string) {
 		t.Helper()
 		var got map[string]map[string]string
-		await(t, what, func() bool {
+		kubetest.Await(t, what, func() bool {
 			got = map[string]map[string]string{}
 			for name := range want {
 				got[name] = c.results(name)
@@ -145,7 +146,7 @@ func TestKube_severalNodes(t *testing.T) {
 	// What is read is watched: nobody touches a NodeConfig.
 	c.kubectl("", "patch", "configmap", "-n", system, "site", "-p", `{"data": {"greeting": "welcome to"}}`)
 	c.kubectl("", "patch", "secret", "-n", system, "db", "-p", `{"stringData": {"key": "*******"}}`)
-	await(t, "the new values are everywhere", func() bool {
+	kubetest.Await(t, "the new values are everywhere", func() bool {
 		ok := core2.on("etc/db.key") == "*******"
 		for _, a := range all {
 			ok = ok && strings.HasPrefix(a.on("etc/motd"), "welcome to "+a.node)
@@ -184,7 +185,7 @@ func TestKube_anotherNodesName(t *testing.T) {
 	c.apply("motd", "  type: file\n  params: {path: /etc/motd, content: \"{{ .Node.Name }}\\n\"}\n  interval: 10s\n")
 	honest, forger := c.agent("own-2", nil, parts.Debian(t)), c.agent("own-1", nil, parts.Debian(t))
 	honest.start()
-	await(t, "own-2 has a result", func() bool { return c.succeeded("motd", "own-2") })
+	kubetest.Await(t, "own-2 has a result", func() bool { return c.succeeded("motd", "own-2") })
 	if err := honest.end(); err != nil {
 		t.Error(err)
 	}
@@ -194,12 +195,12 @@ func TestKube_anotherNodesName(t *testing.T) {
 	forger.node = "own-2" // the token stays that of own-1
 	forger.start()
 	const why = `this token is bound to node \"own-1\" and may write the entry of no other node`
-	await(t, "the log says why", func() bool { return len(forger.said.lines("statuses cannot be sent", why)) > 0 })
+	kubetest.Await(t, "the log says why", func() bool { return len(forger.said.lines("statuses cannot be sent", why)) > 0 })
 	c.tell("%s", forger.said.lines(why)[0])
 	if got := forger.on("etc/motd"); got != "edited\n" {
 		t.Errorf("motd is %q", got)
 	}
-	await(t, "it is tried again", func() bool { return forger.metric(`keel_api_writes_total{kind="status",result="failed"}`) >= 2 })
+	kubetest.Await(t, "it is tried again", func() bool { return forger.metric(`keel_api_writes_total{kind="status",result="failed"}`) >= 2 })
 	if n := len(forger.said.lines(why)); n != 1 {
 		t.Errorf("it is said %d times, want once", n)
 	}

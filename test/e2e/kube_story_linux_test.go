@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/test/kubetest"
 	"github.com/tlspu/keel/test/machine"
 )
 
@@ -91,9 +92,9 @@ func TestKube_fromApplyToTheRestartAndTheStatus(t *testing.T) {
 	var last v1alpha1.NodeStatus
 	applied := func(version string) {
 		t.Helper()
-		await(t, "the service was restarted", func() bool { return len(h.starts("web")) > len(starts) })
+		kubetest.Await(t, "the service was restarted", func() bool { return len(h.starts("web")) > len(starts) })
 		before := last
-		await(t, "the status says so", func() bool {
+		kubetest.Await(t, "the status says so", func() bool {
 			last = c.nodeConfig("web").Status.Nodes["edge-1"]
 			return c.succeeded("web", "edge-1") && !cmp.Equal(last, before)
 		})
@@ -143,7 +144,7 @@ func TestKube_fromApplyToTheRestartAndTheStatus(t *testing.T) {
 
 	// At rest visits write nothing.
 	at, runs, writes := c.nodeConfig("web").ResourceVersion, a.metric(`keel_runs_total{handler="file"}`), a.metric(`keel_api_writes_total{kind="status",result="done"}`)
-	await(t, "a visit finds nothing to do", func() bool { return a.metric(`keel_runs_total{handler="file"}`) > runs })
+	kubetest.Await(t, "a visit finds nothing to do", func() bool { return a.metric(`keel_runs_total{handler="file"}`) > runs })
 	if rv, n := c.nodeConfig("web").ResourceVersion, a.metric(`keel_api_writes_total{kind="status",result="done"}`); rv != at || n != writes || len(h.starts("web")) != len(starts) {
 		t.Errorf("a visit with nothing to do wrote: resourceVersion %s -> %s, %v -> %v writes, %d starts", at, rv, writes, n, len(h.starts("web")))
 	}
@@ -152,7 +153,7 @@ func TestKube_fromApplyToTheRestartAndTheStatus(t *testing.T) {
 	h.Exec(t, "sh", "-ec", "echo by hand >/etc/web.conf; chmod 600 /etc/web.conf")
 	c.tell("edge-1 $ echo by hand >/etc/web.conf; chmod 600 /etc/web.conf")
 	applied("2")
-	await(t, "an Event counts three changes", func() bool {
+	kubetest.Await(t, "an Event counts three changes", func() bool {
 		got := c.kubectl("", events...)
 		return strings.Count(got, "\n") == 1 && strings.HasSuffix(got, "\nNormal   Changed   3       keel-node-agent   edge-1: configuration applied, services restarted")
 	})
@@ -162,7 +163,7 @@ func TestKube_fromApplyToTheRestartAndTheStatus(t *testing.T) {
 	}
 
 	show("delete", "nodeconfig", "web")
-	await(t, "the agent knows", func() bool { return len(a.said.lines("NodeConfig is gone", "target=web")) == 1 })
+	kubetest.Await(t, "the agent knows", func() bool { return len(a.said.lines("NodeConfig is gone", "target=web")) == 1 })
 	if n := a.metric(`keel_nodeconfig_success{nodeconfig="web"}`); n != -1 {
 		t.Errorf("a NodeConfig that is gone has the metric %v", n)
 	}

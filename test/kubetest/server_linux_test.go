@@ -111,7 +111,7 @@ func TestNodeToken_isBoundToItsNode(t *testing.T) {
 		t.Errorf("a forged token: %v", err)
 	}
 	var mine []Request
-	await(t, "the audit log has the answer", func() bool {
+	Await(t, "the audit log has the answer", func() bool {
 		mine = nil
 		for _, r := range s.Requests(t, from) {
 			if r.UserAgent == "keel-test" {
@@ -122,20 +122,6 @@ func TestNodeToken_isBoundToItsNode(t *testing.T) {
 	})
 	if len(mine) != 1 || mine[0].Verb != "list" || mine[0].Resource != "nodes" || mine[0].Code != 403 || mine[0].Writes() || mine[0].User != who.Username || mine[0].Took <= 0 {
 		t.Errorf("the audit log has %+v, want one list of nodes that is forbidden", mine)
-	}
-}
-
-// await waits for a condition.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(time.Minute); !ok(); {
-		select {
-		case <-deadline:
-			t.Fatalf("%s: did not happen", what)
-		case <-tick.C:
-		}
 	}
 }
 
@@ -252,8 +238,8 @@ func TestStart_endsWithItsProcess(t *testing.T) {
 		url, err := os.ReadFile(name)
 		return err == nil && get(t.Context(), insecure, string(url)+"/version") == nil
 	}
-	await(t, "the child's server is up", up)
+	Await(t, "the child's server is up", up)
 	_ = child.Process.Kill()
 	_ = child.Wait()
-	await(t, "the server ends", func() bool { return !up() })
+	Await(t, "the server ends", func() bool { return !up() })
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -71,7 +72,7 @@ func (h talker) Ensure(ctx context.Context, root string, params map[string]strin
 	case "waits":
 		return false, &drift.Wait{Until: time.Now().Add(time.Hour), Reason: "busy with " + params["value"]}
 	case "panics":
-		panic("what is " + params["value"])
+		regexp.MustCompile("(" + params["value"]) // panics, and shows what it was given
 	case "does nothing":
 		return false, nil
 	}
@@ -83,7 +84,7 @@ func (h talker) Observe(ctx context.Context, m handler.Machine, params map[strin
 	case "cannot look":
 		return nil, nil, errors.New("cannot compare " + params["value"])
 	case "panics as it looks":
-		panic(params["value"])
+		regexp.MustCompile("(" + params["value"])
 	case "does not know":
 		return drift.State{{Path: drift.Path{"value"}, Value: params["value"]}},
 			drift.State{{Path: drift.Path{"value"}, Value: drift.Unknown{Kind: drift.Offline, Reason: "is it " + params["value"] + "?"}, Note: params["value"]}}, nil

@@ -132,17 +132,7 @@ func (w *clusterWorld) status(t *testing.T, name string) (v1alpha1.NodeStatus, b
 // until waits for what the agent is about to do.
 func (w *clusterWorld) until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	end := time.NewTimer(2 * time.Minute)
-	defer end.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-end.C:
-			t.Fatalf("%s: not within two minutes\n%s", what, w.log.String())
-		case <-tick.C:
-		}
-	}
+	kubetest.Await(t, what, ok)
 }
 
 func (w *clusterWorld) content(name string) string {

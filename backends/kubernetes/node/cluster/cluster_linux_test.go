@@ -59,32 +59,16 @@ func do(t *testing.T, s *kubetest.Server, method, path string, content any) {
 	}
 }
 
-// until waits for something that the cluster is about to learn.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	end := time.NewTimer(time.Minute)
-	defer end.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-end.C:
-			t.Fatalf("%s: not within a minute", what)
-		case <-tick.C:
-		}
-	}
-}
-
 func TestCluster_facts(t *testing.T) {
 	s := server(t)
 	c := started(t, s, s.Admin(), Options{Node: "facts-1"})
-	until(t, "no such Node", func() bool {
+	kubetest.Await(t, "no such Node", func() bool {
 		err := c.SetFacts(new(facts.Facts))
 		return err != nil && strings.Contains(err.Error(), "no Node facts-1: is node-name right?")
 	})
 	s.Node(t, node("facts-1"))
 	var f facts.Facts
-	until(t, "facts", func() bool { return c.SetFacts(&f) == nil })
+	kubetest.Await(t, "facts", func() bool { return c.SetFacts(&f) == nil })
 	first := c.UID()
 	if f.Node.Labels["role"] != "web" || f.Cluster.ID == "" || f.Cluster.Version != "v1.37.2" || f.Cluster.Server != s.URL || f.Cluster.Platform == "" || first == "" {
 		t.Errorf("facts %+v", f)
@@ -92,14 +76,14 @@ func TestCluster_facts(t *testing.T) {
 
 	edition := c.FactsEdition()
 	do(t, s, http.MethodPatch, "/api/v1/nodes/facts-1", body{"metadata": body{"labels": body{"role": "db"}}})
-	until(t, "another label", func() bool {
+	kubetest.Await(t, "another label", func() bool {
 		return c.FactsEdition() != edition && c.SetFacts(&f) == nil && f.Node.Labels["role"] == "db"
 	})
 
 	// What the Node said stays known when it is gone, and counts for nothing in its
 	// successor.
 	do(t, s, http.MethodDelete, "/api/v1/nodes/facts-1", nil)
-	until(t, "the Node is gone", func() bool { return c.UID() == "" })
+	kubetest.Await(t, "the Node is gone", func() bool { return c.UID() == "" })
 	if err := c.Err(); err == nil || !strings.Contains(err.Error(), "no Node facts-1") {
 		t.Errorf("error %v", err)
 	}
@@ -107,7 +91,7 @@ func TestCluster_facts(t *testing.T) {
 		t.Errorf("without a Node: %v, %+v", err, f.Node)
 	}
 	s.Node(t, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "facts-1"}})
-	until(t, "the successor", func() bool { return c.UID() != "" })
+	kubetest.Await(t, "the successor", func() bool { return c.UID() != "" })
 	err := c.SetFacts(&f)
 	_, hasLabel := f.Node.Labels["role"]
 	if _, missing := f.Lookup("Node.KubeletVersion"); err != nil || hasLabel || c.UID() == first || missing == nil || !strings.Contains(missing.Error(), "not reported") {
@@ -132,7 +116,7 @@ func TestCluster_nodeConfigs(t *testing.T) {
 		news, gone, _ = c.Take()
 		return len(news)+len(gone) > 0
 	}
-	until(t, "the first list", take)
+	kubetest.Await(t, "the first list", take)
 	if len(news) != 1 || news[0].Name != "watched" || news[0].Document.Err != nil || news[0].Document.NodeConfig.Spec.Params["content"] != "one\n" || news[0].Created.IsZero() {
 		t.Fatalf("news %+v", news)
 	}
@@ -141,7 +125,7 @@ func TestCluster_nodeConfigs(t *testing.T) {
 		"n1": body{"lastRunTime": "2026-10-15T12:00:00Z", "lastResult": "error", "message": "m"},
 		"n2": body{"lastRunTime": "2026-10-15T12:00:00Z", "lastResult": "success"},
 	}}})
-	until(t, "the status", func() bool {
+	kubetest.Await(t, "the status", func() bool {
 		k, _ := c.Known("watched")
 		return k.Own != nil && k.Own.Message == "m" && k.Observed == 1 && k.Size > 100
 	})
@@ -149,12 +133,12 @@ func TestCluster_nodeConfigs(t *testing.T) {
 		t.Errorf("a status is news: %+v", news)
 	}
 	do(t, s, http.MethodPatch, nodeConfigs+"/watched", body{"spec": body{"suspend": true}})
-	until(t, "the edit", take)
+	kubetest.Await(t, "the edit", take)
 	if len(news) != 1 || !news[0].Document.NodeConfig.Spec.Suspend || news[0].Generation != 2 || news[0].Own == nil {
 		t.Errorf("news %+v", news)
 	}
 	do(t, s, http.MethodDelete, nodeConfigs+"/watched", nil)
-	until(t, "the end", func() bool { _, there := c.Known("watched"); return !there })
+	kubetest.Await(t, "the end", func() bool { _, there := c.Known("watched"); return !there })
 	if _, gone, synced := c.Take(); !slices.Equal(gone, []string{"watched"}) || !synced {
 		t.Errorf("gone %v, synced %v", gone, synced)
 	}
@@ -179,7 +163,7 @@ func TestCluster_data(t *testing.T) {
 		t.Errorf("outside: %v", err)
 	}
 	for _, title := range []string{config, secret} {
-		until(t, "forbidden", func() bool {
+		kubetest.Await(t, "forbidden", func() bool {
 			_, err := c.Find(title)
 			return err != nil && !errors.Is(err, ErrPending)
 		})
@@ -198,12 +182,12 @@ func TestCluster_data(t *testing.T) {
 		"roleRef":  body{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "read"},
 		"subjects": []any{body{"kind": "ServiceAccount", "name": "agent", "namespace": space}}})
 	for _, title := range []string{config, secret} {
-		until(t, "allowed", func() bool { d, err := c.Find(title); return d == nil && err == nil })
+		kubetest.Await(t, "allowed", func() bool { d, err := c.Find(title); return d == nil && err == nil })
 	}
 	edition := c.Edition()
 	do(t, s, http.MethodPost, "/api/v1/namespaces/"+space+"/configmaps", body{"metadata": body{"name": "a"}, "data": body{"k": "v"}, "binaryData": body{"b": "/w=="}})
 	do(t, s, http.MethodPost, "/api/v1/namespaces/"+space+"/secrets", body{"metadata": body{"name": "b"}, "data": body{"k": "AP8="}})
-	until(t, "both are there", func() bool {
+	kubetest.Await(t, "both are there", func() bool {
 		a, _ := c.Find(config)
 		b, _ := c.Find(secret)
 		return a != nil && a.Values["k"] == "v" && a.Values["b"] == "\xff" && b != nil && b.Values["k"] == "\x00\xff" && b.UID != "" && b.ResourceVersion != ""
@@ -217,7 +201,7 @@ func TestCluster_data(t *testing.T) {
 		t.Errorf("no more wanted: %v", err)
 	}
 	do(t, s, http.MethodDelete, "/api/v1/namespaces/"+space+"/secrets/b", nil)
-	until(t, "it is gone", func() bool { d, err := c.Find(secret); return d == nil && err == nil })
+	kubetest.Await(t, "it is gone", func() bool { d, err := c.Find(secret); return d == nil && err == nil })
 
 	for _, r := range s.Requests(t, began) {
 		if !strings.HasSuffix(r.UserAgent, t.Name()) || r.Resource != "configmaps" && r.Resource != "secrets" {
@@ -248,14 +232,14 @@ func TestCluster_troubles(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := started(t, s, tt.access, Options{Node: "n1"})
-			until(t, tt.want, func() bool {
+			kubetest.Await(t, tt.want, func() bool {
 				err := c.Err()
 				return err != nil && strings.Contains(err.Error(), "nodeconfigs") && strings.Contains(err.Error(), tt.want)
 			})
 			if _, _, synced := c.Take(); synced {
 				t.Error("nothing was read, and it says that everything was")
 			}
-			until(t, "facts", func() bool {
+			kubetest.Await(t, "facts", func() bool {
 				err := c.SetFacts(new(facts.Facts))
 				return err != nil && strings.Contains(err.Error(), tt.want)
 			})
@@ -272,13 +256,13 @@ func TestCluster_outage(t *testing.T) {
 	c := started(t, s, s.Admin(), Options{Node: "n1", Namespaces: []string{"default"}})
 	do(t, s, http.MethodPost, "/api/v1/namespaces/default/configmaps", body{"metadata": body{"name": "a"}, "data": body{"k": "v"}})
 	c.Want([]string{"ConfigMap default/a"})
-	until(t, "everything is known", func() bool {
+	kubetest.Await(t, "everything is known", func() bool {
 		d, err := c.Find("ConfigMap default/a")
 		_, _, synced := c.Take()
 		return d != nil && err == nil && synced && c.SetFacts(new(facts.Facts)) == nil
 	})
 	s.API.Stop()
-	until(t, "the trouble", func() bool { return c.Err() != nil })
+	kubetest.Await(t, "the trouble", func() bool { return c.Err() != nil })
 	if d, err := c.Find("ConfigMap default/a"); d == nil || err != nil || c.SetFacts(new(facts.Facts)) != nil {
 		t.Errorf("away: %v, %v", d, err)
 	}
@@ -290,8 +274,8 @@ func TestCluster_outage(t *testing.T) {
 		t.Fatal(err)
 	}
 	do(t, s, http.MethodPatch, "/api/v1/namespaces/default/configmaps/a", body{"data": body{"k": "w"}})
-	until(t, "the trouble has ended", func() bool { return c.Err() == nil })
-	until(t, "what changed", func() bool {
+	kubetest.Await(t, "the trouble has ended", func() bool { return c.Err() == nil })
+	kubetest.Await(t, "what changed", func() bool {
 		a, _ := c.Find("ConfigMap default/a")
 		b, err := c.Find("ConfigMap default/b")
 		return a != nil && a.Values["k"] == "w" && b == nil && err == nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tlspu/keel/test/kubetest"
 )
 
 func TestReporter_map(t *testing.T) {
@@ -24,18 +26,18 @@ func TestReporter_map(t *testing.T) {
 		t.Errorf("status %+v", got)
 	}
 	first.wrote(t, s, began, "patch nodeconfigs/status motd 200", "patch nodeconfigs/status motd 200")
-	until(t, "the watch shows it", func() bool {
+	kubetest.Await(t, "the watch shows it", func() bool {
 		k, _ := first.watch.Known("motd")
 		st, ok := first.Before("motd")
 		return k.Own != nil && *k.Own == got.Nodes["map-1.example"] && ok && st == *k.Own
 	})
 
 	// The first agent's cache is old when the second has seen the next generation.
-	until(t, "what the first agent knows", func() bool { k, _ := first.watch.Known("motd"); return k.Observed == 1 })
+	kubetest.Await(t, "what the first agent knows", func() bool { k, _ := first.watch.Known("motd"); return k.Observed == 1 })
 	do(t, s, http.MethodPatch, nodeConfigs+"/motd", body{"spec": body{"suspend": true}})
 	do(t, s, http.MethodPatch, nodeConfigs+"/motd", body{"spec": body{"suspend": false}})
-	until(t, "generation 3", func() bool { k, _ := second.watch.Known("motd"); return k.Generation == 3 })
-	until(t, "generation 3", func() bool { k, _ := first.watch.Known("motd"); return k.Generation == 3 })
+	kubetest.Await(t, "generation 3", func() bool { k, _ := second.watch.Known("motd"); return k.Generation == 3 })
+	kubetest.Await(t, "generation 3", func() bool { k, _ := first.watch.Known("motd"); return k.Generation == 3 })
 	first.freeze(t, "motd")
 	second.tell(t, "motd", statusOf("third generation", 3))
 	began = time.Now()
@@ -78,7 +80,7 @@ func TestReporter_madeAnew(t *testing.T) {
 		t.Error(err)
 	}
 	a.thaw("anew")
-	until(t, "the watch shows the new one", func() bool { k, _ := a.watch.Known("anew"); return k.UID == anew && k.Own != nil })
+	kubetest.Await(t, "the watch shows the new one", func() bool { k, _ := a.watch.Known("anew"); return k.UID == anew && k.Own != nil })
 	if st, ok := a.Before("anew"); ok {
 		t.Errorf("the new one has a status before its first visit: %+v", st)
 	}
@@ -103,8 +105,8 @@ func TestReporter_madeAnew(t *testing.T) {
 	do(t, s, http.MethodDelete, nodeConfigs+"/anew", nil)
 	last := config(t, s, "anew")
 	a.Report("anew", anew, statusOf("of generation 5", 5))
-	until(t, "it is refused", func() bool { return strings.Contains(a.log.said(), "is newer than the NodeConfig") })
-	until(t, "the watch shows the last one", func() bool { k, _ := a.watch.Known("anew"); return k.UID == last })
+	kubetest.Await(t, "it is refused", func() bool { return strings.Contains(a.log.said(), "is newer than the NodeConfig") })
+	kubetest.Await(t, "the watch shows the last one", func() bool { k, _ := a.watch.Known("anew"); return k.UID == last })
 	a.thaw("anew")
 	if err := a.Flush(deadline(t, time.Minute)); err != nil {
 		t.Error(err)
@@ -186,7 +188,7 @@ func TestReporter_outage(t *testing.T) {
 					}
 					return n
 				}
-				until(t, "the audit log has it", func() bool { return good() >= want })
+				kubetest.Await(t, "the audit log has it", func() bool { return good() >= want })
 				if got := a.writes(t, s, ended); good() != want || len(got) > want+3 {
 					t.Errorf("wrote:\n%s", strings.Join(got, "\n"))
 				}
@@ -213,7 +215,7 @@ func TestReporter_withoutRights(t *testing.T) {
 		a, _ := agentOn(t, s, s.WithToken(s.NodeToken(t, space, "agent", "rights-1")), "rights-1", form)
 		a.hand(t, "rights", statusOf("m", 1))
 		var log string
-		until(t, want, func() bool { log += a.log.said(); return strings.Contains(log, want) })
+		kubetest.Await(t, want, func() bool { log += a.log.said(); return strings.Contains(log, want) })
 		if err := a.Flush(deadline(t, time.Millisecond)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", form, err)
 		}
@@ -228,7 +230,7 @@ func TestReporter_tooLargeForTheServer(t *testing.T) {
 	a := deployedAgent(t, s, "large-1", FormMap)
 	a.tell(t, "large", statusOf("fits", 1))
 	do(t, s, http.MethodPatch, nodeConfigs+"/large", body{"spec": body{"params": body{"content": strings.Repeat("x", 1_399_900)}}})
-	until(t, "the size is known", func() bool { k, _ := a.watch.Known("large"); return k.Size > 1_399_900 })
+	kubetest.Await(t, "the size is known", func() bool { k, _ := a.watch.Known("large"); return k.Size > 1_399_900 })
 	began := time.Now()
 	a.hand(t, "large", statusOf("does not fit", 2))
 	if err := a.Flush(deadline(t, time.Minute)); err == nil || !strings.Contains(err.Error(), "--status=node") {
@@ -240,7 +242,7 @@ func TestReporter_tooLargeForTheServer(t *testing.T) {
 	}
 	a.mu.Unlock()
 	do(t, s, http.MethodPatch, nodeConfigs+"/large", body{"spec": body{"params": nil}})
-	until(t, "the size is known", func() bool { k, _ := a.watch.Known("large"); return k.Size < 1000 })
+	kubetest.Await(t, "the size is known", func() bool { k, _ := a.watch.Known("large"); return k.Size < 1000 })
 	a.tell(t, "large", statusOf("fits again", 3))
 	a.wrote(t, s, began, "patch nodeconfigs/status large 200")
 }

@@ -38,7 +38,7 @@ func apply(t *testing.T, s *kubetest.Server) {
 	s.Kubectl(t, "", "apply", "-k", deployed)
 	config(t, s, "policy-works")
 	token := s.NodeToken(t, "keel-system", "keel-node-agent", "no-node")
-	until(t, "the policy works", func() bool {
+	kubetest.Await(t, "the policy works", func() bool {
 		err := s.Do(t.Context(), s.WithToken(token), http.MethodPatch, nodeConfigs+"/policy-works/status?dryRun=All",
 			body{"status": body{"observedGeneration": 2}}, nil)
 		return err != nil && strings.Contains(err.Error(), "is newer than the NodeConfig")
@@ -105,7 +105,7 @@ func (a *agent) known(name string) (Known, bool) {
 // freeze has the watch show of a NodeConfig what it shows now, until it is thawed.
 func (a *agent) freeze(t *testing.T, name string) {
 	t.Helper()
-	until(t, "it is known", func() bool { _, ok := a.watch.Known(name); return ok })
+	kubetest.Await(t, "it is known", func() bool { _, ok := a.watch.Known(name); return ok })
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.stale[name], _ = a.watch.Known(name)
@@ -168,7 +168,7 @@ func (a *agent) tell(t *testing.T, name string, st v1alpha1.NodeStatus) {
 func (a *agent) hand(t *testing.T, name string, st v1alpha1.NodeStatus) {
 	t.Helper()
 	var k Known
-	until(t, "it is known", func() (ok bool) { k, ok = a.known(name); return ok })
+	kubetest.Await(t, "it is known", func() (ok bool) { k, ok = a.known(name); return ok })
 	a.Report(name, k.UID, st)
 }
 
@@ -186,7 +186,7 @@ func (a *agent) writes(t *testing.T, s *kubetest.Server, from time.Time) (list [
 func (a *agent) wrote(t *testing.T, s *kubetest.Server, from time.Time, want ...string) {
 	t.Helper()
 	var got []string
-	until(t, strings.Join(want, ", "), func() bool {
+	kubetest.Await(t, strings.Join(want, ", "), func() bool {
 		got = a.writes(t, s, from)
 		return len(got) >= len(want)
 	})

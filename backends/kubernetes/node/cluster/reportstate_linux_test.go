@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tlspu/keel/test/kubetest"
 )
 
 func TestReporter_node(t *testing.T) {
@@ -18,7 +20,7 @@ func TestReporter_node(t *testing.T) {
 	access := s.WithToken(s.NodeToken(t, "keel-system", "keel-node-agent", "state-1.example"))
 	began := time.Now()
 	a, stop := agentOn(t, s, access, "state-1.example", FormNode)
-	until(t, "it is synced", a.Synced)
+	kubetest.Await(t, "it is synced", a.Synced)
 	a.tell(t, "motd", statusOf("first", 1))
 	a.hand(t, "sshd", statusOf("first", 1))
 	a.hand(t, "issue", statusOf("first", 1))
@@ -28,7 +30,7 @@ func TestReporter_node(t *testing.T) {
 		got.OwnerReferences[0].UID != a.watch.UID() || got.OwnerReferences[0].Kind != "Node" {
 		t.Errorf("NodeState %+v", got)
 	}
-	until(t, "the audit log has it", func() bool { return len(a.writes(t, s, began)) >= 3 })
+	kubetest.Await(t, "the audit log has it", func() bool { return len(a.writes(t, s, began)) >= 3 })
 	writes := a.writes(t, s, began)
 	if writes[0] != "create nodestates state-1.example 201" || len(writes) > 5 {
 		t.Errorf("wrote:\n%s", strings.Join(writes, "\n"))
@@ -41,19 +43,19 @@ func TestReporter_node(t *testing.T) {
 
 	// Somebody deletes it, as the garbage collector does.
 	do(t, s, http.MethodDelete, path, nil)
-	until(t, "it is made anew with all entries", func() bool {
+	kubetest.Await(t, "it is made anew with all entries", func() bool {
 		got = stateOf(t, s, "state-1.example")
 		return got != nil && len(got.Status.Configs) == 3
 	})
 	// Somebody removes an entry: the next visit will tell it anew.
 	do(t, s, http.MethodPatch, path+"/status", body{"status": body{"configs": body{"issue": nil}}})
-	until(t, "the watch shows it", func() bool { _, ok := a.Before("issue"); return !ok })
+	kubetest.Await(t, "the watch shows it", func() bool { _, ok := a.Before("issue"); return !ok })
 
 	// A NodeConfig goes while no agent runs.
 	stop()
 	do(t, s, http.MethodDelete, nodeConfigs+"/sshd", nil)
 	a, _ = agentOn(t, s, access, "state-1.example", FormNode)
-	until(t, "it is synced", func() bool { _, _, synced := a.watch.Take(); return synced && a.Synced() })
+	kubetest.Await(t, "it is synced", func() bool { _, _, synced := a.watch.Take(); return synced && a.Synced() })
 	a.Sweep(func(name string) bool { return name == "motd" || name == "issue" })
 	if err := a.Flush(deadline(t, time.Minute)); err != nil {
 		t.Error(err)
@@ -69,7 +71,7 @@ func TestReporter_node(t *testing.T) {
 	before := a.watch.UID()
 	do(t, s, http.MethodDelete, "/api/v1/nodes/state-1.example", nil)
 	s.Node(t, node("state-1.example"))
-	until(t, "the new Node", func() bool { return a.watch.UID() != before && a.watch.UID() != "" })
+	kubetest.Await(t, "the new Node", func() bool { return a.watch.UID() != before && a.watch.UID() != "" })
 	if st, ok := a.Before("motd"); ok {
 		t.Errorf("the new Node has a status of the old one: %+v", st)
 	}
@@ -93,7 +95,7 @@ func TestReporter_rests(t *testing.T) {
 	for _, form := range []Form{FormMap, FormNode} {
 		a := deployedAgent(t, s, "rest-"+string(form), form)
 		a.tell(t, "rest", statusOf("m", 1))
-		until(t, "the watch shows it", func() bool {
+		kubetest.Await(t, "the watch shows it", func() bool {
 			k, _ := a.watch.Known("rest")
 			return form == FormNode || k.Own != nil
 		})
