@@ -1,7 +1,7 @@
 package node
 
 import (
-	"fmt"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -35,7 +35,7 @@ func (s *clustered) look(bool) (changed bool, err error) {
 	}
 	err = s.cluster.Err()
 	if !synced && err == nil {
-		err = fmt.Errorf("the NodeConfigs were not read yet")
+		err = errors.New("the NodeConfigs were not read yet")
 	}
 	edition := s.cluster.Edition()
 	changed = len(news)+len(gone) > 0 || edition != s.seen
