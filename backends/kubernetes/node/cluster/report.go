@@ -171,14 +171,6 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// Synced reports whether Before knows what the server has. In the map form it
-// does with the NodeConfig itself, in the node form once the NodeState was read.
-func (r *Reporter) Synced() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.o.Form != FormNode || r.state.synced
-}
-
 // Err says why no status can be sent at the moment. That a single one is refused
 // is only logged.
 func (r *Reporter) Err() error {
@@ -190,20 +182,10 @@ func (r *Reporter) Err() error {
 	return r.failed
 }
 
-// Forget says that a NodeConfig is gone: nothing of it is sent any more, and its
-// entry is removed from the NodeState.
-func (r *Reporter) Forget(name string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.forget(name)
-	if r.state.has(name) {
-		r.state.gone[name] = true
-	}
-	r.move()
-}
-
-// Sweep forgets all NodeConfigs but those that keep names, also those that went
-// while no agent ran. keep may be called once more after Sweep has returned.
+// Sweep says that all NodeConfigs are gone but those that keep names, also those
+// that went while no agent ran: nothing of them is sent any more, and their entries
+// are removed from the NodeState. keep may be called once more after Sweep has
+// returned.
 func (r *Reporter) Sweep(keep func(name string) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

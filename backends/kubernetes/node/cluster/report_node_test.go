@@ -172,13 +172,13 @@ func TestReporter_readsItsNodeState(t *testing.T) {
 		d.Sweep(func(name string) bool { return name == "motd" || name == "sshd" || name == "late" })
 		d.wants(t)
 		d.has(t, "sshd", "")
-		if err := d.Flush(deadline(t, time.Second)); err == nil || err.Error() != "status not sent of motd: the NodeState was not read yet" || d.Synced() {
+		if err := d.Flush(deadline(t, time.Second)); err == nil || err.Error() != "status not sent of motd: the NodeState was not read yet" || d.synced() {
 			t.Error(err)
 		}
 		d.watched(s.object.DeepCopy(), true)
 		d.wants(t, patchedState(`"gone":null,"motd":`+entryOf("m", 1)))
 		d.has(t, "sshd", "stored")
-		if !d.Synced() {
+		if !d.synced() {
 			t.Error("it is not synced")
 		}
 		// What came after the sweep stays.
@@ -186,10 +186,10 @@ func TestReporter_readsItsNodeState(t *testing.T) {
 		d.Report("issue", "a", statusOf("i", 1))
 		d.wants(t, patchedState(`"issue":`+entryOf("i", 1)))
 		d.wants(t)
-		d.Forget("issue")
-		d.Forget("late")
+		d.Sweep(but("issue"))
+		d.Sweep(but("late"))
 		d.wants(t, patchedState(`"issue":null,"late":null`))
-		d.Forget("never")
+		d.Sweep(but("never"))
 		d.wants(t)
 
 		// The watch says what somebody else did.
@@ -313,7 +313,7 @@ func TestReporter_stateRefused(t *testing.T) {
 		for _, name := range []string{"motd", "sshd", "issue"} {
 			d.Report(name, "a", statusOf("m", 1))
 		}
-		d.Forget("old")
+		d.Sweep(but("old"))
 		entry := entryOf("m", 1)
 		d.wants(t, patchedState(`"issue":`+entry+`,"motd":`+entry+`,"old":null,"sshd":`+entry),
 			patchedState(`"motd":`+entry+`,"old":null`), patchedState(`"sshd":`+entry), patchedState(`"issue":`+entry))
@@ -333,7 +333,7 @@ func TestReporter_removalRefused(t *testing.T) {
 		d.api.change(func() {
 			s.says = func(string) (answer, bool) { return refusal(422, metav1.StatusReasonInvalid, "is invalid", ""), true }
 		})
-		d.Forget("old")
+		d.Sweep(but("old"))
 		if got := d.after(150 * time.Second); len(got) != 8 {
 			t.Errorf("requests:\n%s", strings.Join(got, "\n"))
 		}
@@ -391,7 +391,7 @@ func TestReporter_stateIsFull(t *testing.T) {
 		if got := d.after(0); len(got) != 1 || len(s.object.Status.Configs) != maxEntries {
 			t.Errorf("%d requests, %d entries", len(got), len(s.object.Status.Configs))
 		}
-		d.Forget("c0005")
+		d.Sweep(but("c0005"))
 		if got := d.after(time.Minute); len(got) != 1 || !strings.Contains(got[0], `"c0005":null,"c1000":{`) || len(s.object.Status.Configs) != maxEntries {
 			t.Errorf("%d requests, %d entries", len(got), len(s.object.Status.Configs))
 		}

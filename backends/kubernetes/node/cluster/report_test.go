@@ -161,7 +161,7 @@ func TestReporter_latestWins(t *testing.T) {
 		d.after(time.Minute)
 		d.Report("motd", "a", statusOf("second", 1))
 		d.Report("motd", "a", statusOf("third", 1))
-		d.Forget("issue")
+		d.Sweep(but("issue"))
 		d.Sweep(func(name string) bool { return name != "sshd" })
 		d.after(0)
 		d.api.change(func() { away = false })

@@ -239,3 +239,15 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	t.Cleanup(stop)
 	return ctx
 }
+
+// but keeps all names but one.
+func but(gone string) func(name string) bool {
+	return func(name string) bool { return name != gone }
+}
+
+// synced reports whether the NodeState was read.
+func (r *Reporter) synced() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.synced
+}

@@ -20,7 +20,7 @@ func TestReporter_node(t *testing.T) {
 	access := s.WithToken(s.NodeToken(t, "keel-system", "keel-node-agent", "state-1.example"))
 	began := time.Now()
 	a, stop := agentOn(t, s, access, "state-1.example", FormNode)
-	kubetest.Await(t, "it is synced", a.Synced)
+	kubetest.Await(t, "it is synced", a.synced)
 	a.tell(t, "motd", statusOf("first", 1))
 	a.hand(t, "sshd", statusOf("first", 1))
 	a.hand(t, "issue", statusOf("first", 1))
@@ -55,7 +55,7 @@ func TestReporter_node(t *testing.T) {
 	stop()
 	do(t, s, http.MethodDelete, nodeConfigs+"/sshd", nil)
 	a, _ = agentOn(t, s, access, "state-1.example", FormNode)
-	kubetest.Await(t, "it is synced", func() bool { _, _, synced := a.watch.Take(); return synced && a.Synced() })
+	kubetest.Await(t, "it is synced", func() bool { _, _, synced := a.watch.Take(); return synced && a.synced() })
 	a.Sweep(func(name string) bool { return name == "motd" || name == "issue" })
 	if err := a.Flush(deadline(t, time.Minute)); err != nil {
 		t.Error(err)
