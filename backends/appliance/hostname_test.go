@@ -8,8 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/test/recorded"
 )
 
 func TestReadHostname(t *testing.T) {
@@ -99,7 +100,7 @@ func TestReadFQDN_hostsAbsent(t *testing.T) {
 }
 
 func TestReadFQDN_live(t *testing.T) {
-	query := host.Cmd{Argv: []string{"hostname", "-f"}}
+	query := command.Cmd{Argv: []string{"hostname", "-f"}}
 	writes := "; the system phase of apply writes it (spec apply --system-only)"
 	none := "ROOT/etc/hosts has no fully qualified name for blog; hostname -f "
 	for _, tt := range []struct {
@@ -113,14 +114,14 @@ func TestReadFQDN_live(t *testing.T) {
 		{"answers the short name", "", "blog\n", nil, "absent: " + none + `answered "blog"` + writes},
 		{"answers nothing", "", "", nil, "absent: " + none + `answered ""` + writes},
 		{"answers rubbish", "", "a\xff.b\n", nil, "absent: " + none + `answered "a` + "\uFFFD" + `.b"` + writes},
-		{"fails", "", "", &host.ExitError{Code: 1}, "malformed: " + none[:len(none)-1] + " exited 1" + writes},
+		{"fails", "", "", &command.ExitError{Code: 1}, "malformed: " + none[:len(none)-1] + " exited 1" + writes},
 		{"is not there", "", "", fmt.Errorf("run hostname: %w", fs.ErrNotExist), "absent: " + none + "failed: file does not exist" + writes},
 		{"hangs", "", "", fmt.Errorf("run hostname: %w", context.DeadlineExceeded), "timeout: " + none + "timed out after 10s" + writes},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := tree{"etc/hostname": "blog\n", "etc/hosts": tt.hosts}.write(t)
-			run := &host.Recorded{Script: []host.Exchange{{Cmd: query, Stdout: tt.stdout, Err: tt.err}}}
-			if got := said(root, readFQDN(t.Context(), machineAt(t, root, host.NewReadOnly(run)))); got != tt.want {
+			run := &recorded.Runner{Script: []recorded.Exchange{{Cmd: query, Stdout: tt.stdout, Err: tt.err}}}
+			if got := said(root, readFQDN(t.Context(), machineAt(t, root, command.NewReadOnly(run)))); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 			if err := run.Left(); err != nil {
@@ -178,7 +179,7 @@ func TestReaders_whatCannotBeReadIsUnknown(t *testing.T) {
 			"/etc/network/interfaces.d/eth1": {"network.nameservers"},
 		} {
 			t.Run(tt.name+" "+file, func(t *testing.T) {
-				m := machineAt(t, full.write(t), host.NewReadOnly(&host.Recorded{}))
+				m := machineAt(t, full.write(t), command.NewReadOnly(&recorded.Runner{}))
 				m.files = partly{m.files, file, tt.err}
 				unknown := map[string]bool{}
 				for _, r := range readers() {

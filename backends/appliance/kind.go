@@ -15,8 +15,8 @@ import (
 	"path"
 
 	apispec "github.com/tlspu/keel/api/appliance"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 )
 
@@ -53,7 +53,7 @@ func instanceTargets(_ context.Context, env plugin.Env, docs []plugin.Doc) ([]dr
 	root := path.Clean(env.Root)
 	m := machine{root: root, live: root == "/"}
 	if m.live {
-		m.run = host.NewReadOnly(host.NewPass(env.Run(root)))
+		m.run = command.NewReadOnly(command.NewPass(env.Run(root)))
 	}
 	var all []drift.Target
 	first := ""

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/host"
 )
@@ -37,7 +38,7 @@ type machine struct {
 	root  string // absolute, for messages
 	live  bool   // root is the running system
 	files files
-	run   host.Runner
+	run   command.Runner
 }
 
 // An answer is what one file or command gave: its text, or the problem that
@@ -114,8 +115,8 @@ func (m machine) command(ctx context.Context, argv ...string) answer {
 		a.problem = &drift.Unknown{Kind: drift.Offline, Reason: a.source + " not run: the root is not the live system"}
 		return a
 	}
-	out, err := m.run.Run(ctx, host.Cmd{Argv: argv, Query: true, Timeout: commandTimeout})
-	exit := new(host.ExitError)
+	out, err := m.run.Run(ctx, command.Cmd{Argv: argv, Query: true, Timeout: commandTimeout})
+	exit := new(command.ExitError)
 	switch {
 	case err == nil:
 		a.text = strings.ToValidUTF8(string(out), "\uFFFD")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apispec "github.com/tlspu/keel/api/appliance"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/host"
 )
@@ -42,7 +43,7 @@ func (t tree) write(tb testing.TB) string {
 }
 
 // machineAt is the machine with that root; live, if run is not nil.
-func machineAt(tb testing.TB, root string, run host.Runner) machine {
+func machineAt(tb testing.TB, root string, run command.Runner) machine {
 	tb.Helper()
 	view, err := host.OpenView(root)
 	if err != nil {
@@ -55,7 +56,7 @@ func machineAt(tb testing.TB, root string, run host.Runner) machine {
 // asked fails the test when anybody runs a command.
 type asked struct{ tb testing.TB }
 
-func (a asked) Run(_ context.Context, c host.Cmd) ([]byte, error) {
+func (a asked) Run(_ context.Context, c command.Cmd) ([]byte, error) {
 	a.tb.Errorf("a command was run on a root that is not live: %s", c)
 	return nil, fmt.Errorf("run %s: not here", c)
 }

@@ -12,14 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/contract"
 )
 
-func env(root string, run host.Runner) plugin.Env {
-	return plugin.Env{Root: root, Run: func(string) host.Runner { return run }}
+func env(root string, run command.Runner) plugin.Env {
+	return plugin.Env{Root: root, Run: func(string) command.Runner { return run }}
 }
 
 func TestKind_targetContract(t *testing.T) {
@@ -37,7 +37,7 @@ func TestKind_targetContract(t *testing.T) {
 			root := machine.write(t)
 			contract.Target(t, contract.Targets{
 				Root: root,
-				New: func(t testing.TB, run host.Runner) []drift.Target {
+				New: func(t testing.TB, run command.Runner) []drift.Target {
 					targets, err := Kind().Targets(t.Context(), env(root, run), []plugin.Doc{{Source: "i.yaml", Data: []byte(all)}})
 					if err != nil {
 						t.Fatal(err)
@@ -137,9 +137,9 @@ func TestKind_live(t *testing.T) {
 	}
 }
 
-type questions struct{ asked []host.Cmd }
+type questions struct{ asked []command.Cmd }
 
-func (q *questions) Run(_ context.Context, c host.Cmd) ([]byte, error) {
+func (q *questions) Run(_ context.Context, c command.Cmd) ([]byte, error) {
 	q.asked = append(q.asked, c)
 	return []byte("blog.example.org\n"), nil
 }

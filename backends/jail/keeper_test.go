@@ -11,6 +11,7 @@ import (
 	apijail "github.com/tlspu/keel/api/jail"
 	"github.com/tlspu/keel/backends/jail"
 	"github.com/tlspu/keel/backends/jail/memory"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/test/contract"
@@ -184,7 +185,7 @@ func TestTarget_keepsTheContract(t *testing.T) {
 			b.do(b.keeper.Record(t.Context(), spec("b", at("10.0.60.9/24"))))
 			prepare(b)
 			contract.Target(t, contract.Targets{
-				New: func(testing.TB, host.Runner) []drift.Target {
+				New: func(testing.TB, command.Runner) []drift.Target {
 					k, err := jail.NewKeeper(t.Context(), b.options())
 					b.do(err)
 					list, err := k.Targets(t.Context())

@@ -15,9 +15,9 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 )
 
@@ -110,7 +110,7 @@ func (b *bench) set() plugin.Set {
 		Name: "sheets", Summary: "sheets of paper",
 		Roles: []plugin.Role{{Name: "serve", Summary: "serve sheets", Settings: func() any { return &sheetServer{} }, Run: b.role}},
 	})
-	return plugin.Set{Backends: backends, Handlers: func(run func(string) host.Runner) *plugin.Registry[handler.Handler] {
+	return plugin.Set{Backends: backends, Handlers: func(run func(string) command.Runner) *plugin.Registry[handler.Handler] {
 		r := plugin.NewRegistry[handler.Handler]("handler")
 		r.Register("stamp", stamp{run})
 		return r
@@ -310,7 +310,7 @@ func (t *noteTarget) Plan(context.Context, drift.Report) ([]drift.Step, error) {
 	}}, nil
 }
 
-type stamp struct{ run func(string) host.Runner }
+type stamp struct{ run func(string) command.Runner }
 
 func (stamp) Name() string                                                    { return "stamp" }
 func (stamp) Validate(map[string]string) error                                { return nil }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 )
@@ -20,7 +21,7 @@ type onMachine struct {
 	ExecMode string `flag:"exec-mode" usage:"how commands reach the root" enum:"auto|direct|chroot|nsenter"`
 }
 
-func thisMachine() onMachine { return onMachine{Root: "/", ExecMode: host.Auto} }
+func thisMachine() onMachine { return onMachine{Root: "/", ExecMode: command.Auto} }
 
 // defaultLockTimeout is how long a visit waits for the machine's lock.
 const defaultLockTimeout = 5 * time.Minute
@@ -62,26 +63,26 @@ func (a *app) reach(env plugin.Env, flag, root, execMode string, look bool) (plu
 		return env, exitWith(exitUnreadable, fmt.Errorf("root %s: is not a folder", printable(path)))
 	}
 	if execMode == "" {
-		execMode = host.Auto
+		execMode = command.Auto
 	}
-	run, err := host.Runners(path, execMode)
+	run, err := command.Runners(path, execMode)
 	if err != nil {
 		return env, &usageError{err}
 	}
 	if look {
 		acting := run
-		run = func(root string) host.Runner { return host.NewReadOnly(acting(root)) }
+		run = func(root string) command.Runner { return command.NewReadOnly(acting(root)) }
 	}
 	env.Root, env.Run, env.Handlers = path, run, a.set.Handlers(run)
 	return env, nil
 }
 
 // nowhere is how commands reach a machine that there is not.
-func nowhere(string) host.Runner { return noMachine{} }
+func nowhere(string) command.Runner { return noMachine{} }
 
 type noMachine struct{}
 
-func (noMachine) Run(_ context.Context, c host.Cmd) ([]byte, error) {
+func (noMachine) Run(_ context.Context, c command.Cmd) ([]byte, error) {
 	return nil, fmt.Errorf("run %s: this command looks at no machine", c)
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 )
 
 func TestRoles_run(t *testing.T) {
@@ -80,7 +80,7 @@ func TestRoles_environmentOfOneOnAMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, run := range []host.Runner{b.env.Run(b.dir), h.(stamp).run(b.dir)} {
+	for _, run := range []command.Runner{b.env.Run(b.dir), h.(stamp).run(b.dir)} {
 		if _, ok := run.(noMachine); ok {
 			t.Error("it reaches no machine")
 		}
@@ -95,7 +95,7 @@ func TestRoles_environmentOfOneOnNoMachine(t *testing.T) {
 	if b.env.Root != "" {
 		t.Errorf("root %q", b.env.Root)
 	}
-	_, err := b.env.Run("/").Run(t.Context(), host.Cmd{Argv: []string{"true"}, Query: true})
+	_, err := b.env.Run("/").Run(t.Context(), command.Cmd{Argv: []string{"true"}, Query: true})
 	if err == nil || err.Error() != "run true: this command looks at no machine" {
 		t.Errorf("a command: %v", err)
 	}

@@ -19,7 +19,7 @@
 //
 //	func main() {
 //		set := all.Set()
-//		set.AddHandler(func(run func(root string) host.Runner) handler.Handler { return motd.New(run) })
+//		set.AddHandler(func(run func(root string) command.Runner) handler.Handler { return motd.New(run) })
 //		os.Exit(cli.Main(context.Background(), set))
 //	}
 //

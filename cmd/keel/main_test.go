@@ -63,7 +63,7 @@ import (
 
 type Handler struct{}
 
-func New(func(root string) host.Runner) Handler { return Handler{} }
+func New(func(root string) command.Runner) Handler { return Handler{} }
 
 func (Handler) Name() string { return "motd" }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/host"
 )
@@ -64,16 +65,16 @@ func Unknown(d Described, params map[string]string) []string {
 // Machine is a machine that can only be looked at.
 type Machine struct {
 	Files *host.View
-	Run   host.Runner // read-only, one Pass
+	Run   command.Runner // read-only, one Pass
 
-	pass *host.Pass
+	pass *command.Pass
 }
 
 // NewMachine looks at files, and asks run for queries only. Equal queries are
 // asked once, until Forget.
-func NewMachine(files *host.View, run host.Runner) Machine {
-	pass := host.NewPass(run)
-	return Machine{Files: files, Run: host.NewReadOnly(pass), pass: pass}
+func NewMachine(files *host.View, run command.Runner) Machine {
+	pass := command.NewPass(run)
+	return Machine{Files: files, Run: command.NewReadOnly(pass), pass: pass}
 }
 
 // Forget drops the answers that Run remembers: after anything was changed, and

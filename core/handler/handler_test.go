@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 )
 
 // lamp is a handler whose machine is a switch. Its query goes through the
@@ -34,7 +34,7 @@ func (l lamp) Ensure(context.Context, string, map[string]string) (bool, error) {
 }
 
 func (l lamp) Observe(ctx context.Context, m Machine, _ map[string]string) (declared, observed drift.State, err error) {
-	out, err := m.Run.Run(ctx, host.Cmd{Argv: []string{"lamp", "status"}, Query: true})
+	out, err := m.Run.Run(ctx, command.Cmd{Argv: []string{"lamp", "status"}, Query: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -47,7 +47,7 @@ func (lamp) Params() []Param { return []Param{{Name: "color"}, {Name: "watts"}} 
 func (lamp) Claims(map[string]string) []string { return []string{"lamp:desk", "file:/dev/lamp"} }
 
 // Run answers the lamp's query.
-func (l lamp) Run(context.Context, host.Cmd) ([]byte, error) {
+func (l lamp) Run(context.Context, command.Cmd) ([]byte, error) {
 	*l.queries++
 	return fmt.Append(nil, *l.on), nil
 }
@@ -90,7 +90,7 @@ func TestTarget_saysThatItRemoves(t *testing.T) {
 
 func TestTarget_machineCannotBeChanged(t *testing.T) {
 	l := newLamp()
-	if _, err := NewMachine(nil, l).Run.Run(t.Context(), host.Cmd{Argv: []string{"lamp", "on"}}); err == nil || *l.queries != 0 {
+	if _, err := NewMachine(nil, l).Run.Run(t.Context(), command.Cmd{Argv: []string{"lamp", "on"}}); err == nil || *l.queries != 0 {
 		t.Errorf("a command that is no query ran: %v", err)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
 )
 
 // A Doc is one document of an operator: a file, or one part of a file that
@@ -84,7 +84,7 @@ type Backend struct {
 // Env is everything the outside world gives a backend.
 type Env struct {
 	Root        string // the machine's root folder, absolute; "/" is this machine
-	Run         func(root string) host.Runner
+	Run         func(root string) command.Runner
 	Handlers    *Registry[handler.Handler]
 	In          io.Reader
 	Out, Err    io.Writer
@@ -101,14 +101,14 @@ type Env struct {
 type Set struct {
 	Backends *Registry[Backend]
 	// Handlers makes the handlers once it is known how commands reach a root.
-	Handlers func(run func(root string) host.Runner) *Registry[handler.Handler]
+	Handlers func(run func(root string) command.Runner) *Registry[handler.Handler]
 }
 
 // AddHandler adds one handler to the set: how a private build brings its own.
 // make is called when it is known how commands reach a root.
-func (s *Set) AddHandler(make func(run func(root string) host.Runner) handler.Handler) {
+func (s *Set) AddHandler(make func(run func(root string) command.Runner) handler.Handler) {
 	before := s.Handlers
-	s.Handlers = func(run func(root string) host.Runner) *Registry[handler.Handler] {
+	s.Handlers = func(run func(root string) command.Runner) *Registry[handler.Handler] {
 		r := before(run)
 		h := make(run)
 		r.Register(h.Name(), h)

@@ -6,11 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/test/recorded"
 )
 
-type motd struct{ run host.Runner }
+type motd struct{ run command.Runner }
 
 func (motd) Name() string                     { return "motd" }
 func (motd) Validate(map[string]string) error { return nil }
@@ -19,15 +20,15 @@ func (m motd) Ensure(context.Context, string, map[string]string) (bool, error) {
 }
 
 func TestSet_AddHandlerGivesItTheRunner(t *testing.T) {
-	set := Set{Handlers: func(func(string) host.Runner) *Registry[handler.Handler] {
+	set := Set{Handlers: func(func(string) command.Runner) *Registry[handler.Handler] {
 		r := NewRegistry[handler.Handler]("handler")
 		r.Register("file", motd{})
 		return r
 	}}
-	set.AddHandler(func(run func(root string) host.Runner) handler.Handler {
+	set.AddHandler(func(run func(root string) command.Runner) handler.Handler {
 		return motd{run: run("/")}
 	})
-	handlers := set.Handlers(func(string) host.Runner { return &host.Recorded{} })
+	handlers := set.Handlers(func(string) command.Runner { return &recorded.Runner{} })
 	if diff := cmp.Diff([]string{"file", "motd"}, handlers.Names()); diff != "" {
 		t.Error(diff)
 	}

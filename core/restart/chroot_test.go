@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/restart"
 	"github.com/tlspu/keel/test/parts"
 )
@@ -12,7 +12,7 @@ import (
 func TestProve_inARealChroot(t *testing.T) {
 	parts.Need(t, "root", "chroot", "debian-root")
 	root := parts.Dir("debian-root")
-	runners, err := host.Runners(root, host.Chroot)
+	runners, err := command.Runners(root, command.Chroot)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/restart"
@@ -31,10 +32,10 @@ func (s steps) do(ctx context.Context, text string, do func() error) error {
 // stepping dies around each command that acts.
 type stepping struct {
 	steps
-	next host.Runner
+	next command.Runner
 }
 
-func (r stepping) Run(ctx context.Context, c host.Cmd) (out []byte, err error) {
+func (r stepping) Run(ctx context.Context, c command.Cmd) (out []byte, err error) {
 	if c.Query {
 		return r.next.Run(ctx, c)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/restart"
+	"github.com/tlspu/keel/test/recorded"
 )
 
 const journal = "/var/lib/keel/restart/motd.json"
@@ -87,7 +88,7 @@ func TestFile_broken(t *testing.T) {
 				t.Fatal(err)
 			}
 			j := restart.NewFile(openTree(t, root), journal)
-			machine := &host.Recorded{}
+			machine := &recorded.Runner{}
 			for what, err := range map[string]error{
 				"Load":    loadError(t, j),
 				"Prove":   restart.Prove(t.Context(), machine, j),

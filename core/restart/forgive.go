@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 )
 
 // Forgive takes units out of the record that nobody declares any more and that
 // systemd does not know: nothing runs as it was before the change. Without it a
 // unit whose name was misspelt would be owed for ever. Without a record it does
 // nothing.
-func Forgive(ctx context.Context, run host.Runner, j Journal, declared []string) error {
+func Forgive(ctx context.Context, run command.Runner, j Journal, declared []string) error {
 	rec, ok, err := load(ctx, j)
 	if err != nil || !ok {
 		return err
@@ -39,8 +39,8 @@ func Forgive(ctx context.Context, run host.Runner, j Journal, declared []string)
 }
 
 // known reports whether systemd knows a unit. Only its "not-found" is a no.
-func known(ctx context.Context, run host.Runner, name string) (bool, error) {
-	out, err := run.Run(ctx, host.Cmd{Argv: []string{"systemctl", "show", "-p", "LoadState", "--", name}, Query: true})
+func known(ctx context.Context, run command.Runner, name string) (bool, error) {
+	out, err := run.Run(ctx, command.Cmd{Argv: []string{"systemctl", "show", "-p", "LoadState", "--", name}, Query: true})
 	if err != nil {
 		return false, explain(err)
 	}

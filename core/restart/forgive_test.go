@@ -7,14 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/restart"
 )
 
 // loads answers what systemctl show says of a unit's LoadState.
 type loads map[string]string
 
-func (l loads) Run(_ context.Context, c host.Cmd) ([]byte, error) {
+func (l loads) Run(_ context.Context, c command.Cmd) ([]byte, error) {
 	state, ok := l[c.Argv[len(c.Argv)-1]]
 	if !ok {
 		return nil, errors.New("no answer")

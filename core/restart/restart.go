@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 )
 
 // The phases of a Record.
@@ -43,7 +43,7 @@ type Journal interface {
 // record as "restarting". Without a record, or in that phase already, it does
 // nothing. It restarts nothing and need not be called before Prove; who keeps
 // other work between the change and the restarts calls it in between.
-func Changed(ctx context.Context, run host.Runner, j Journal) error {
+func Changed(ctx context.Context, run command.Runner, j Journal) error {
 	rec, ok, err := load(ctx, j)
 	if err != nil || !ok || rec.Phase == Restarting {
 		return err
@@ -66,7 +66,7 @@ func Changed(ctx context.Context, run host.Runner, j Journal) error {
 // A oneshot that systemd forgets once it has ended has no id to compare: its
 // restart's exit code is the proof. So is it for a unit that does not start
 // because a condition of its own is not met: nothing runs as it was before.
-func Prove(ctx context.Context, run host.Runner, j Journal) error {
+func Prove(ctx context.Context, run command.Runner, j Journal) error {
 	rec, ok, err := load(ctx, j)
 	if err != nil || !ok {
 		return err
@@ -124,7 +124,7 @@ func (r Record) valid() error {
 
 // changed reads the ids, all of them or none: an id that was not read must not
 // be taken for that of a unit which does not run.
-func changed(ctx context.Context, run host.Runner, j Journal, rec *Record) error {
+func changed(ctx context.Context, run command.Runner, j Journal, rec *Record) error {
 	for _, name := range slices.Sorted(maps.Keys(rec.Units)) {
 		s, err := look(ctx, run, name)
 		if err != nil {

@@ -11,8 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/restart"
+	"github.com/tlspu/keel/test/recorded"
 )
 
 // memory is a Journal that says what was done to it.
@@ -73,23 +74,23 @@ var notLoaded = unit("", "inactive", "success", "")
 
 const skipped = "Type=simple\nResult=success\nActiveState=inactive\nConditionResult=no\nConditionTimestampMonotonic=992441586\nInvocationID=old\n"
 
-func show(name, answer string) host.Exchange {
-	return host.Exchange{Cmd: host.Cmd{Argv: []string{"systemctl", "show", "-p",
+func show(name, answer string) recorded.Exchange {
+	return recorded.Exchange{Cmd: command.Cmd{Argv: []string{"systemctl", "show", "-p",
 		"ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID", "--", name}}, Stdout: answer}
 }
 
-func fails(x host.Exchange, err error) host.Exchange {
+func fails(x recorded.Exchange, err error) recorded.Exchange {
 	x.Err = err
 	return x
 }
 
-func do(argv ...string) host.Exchange {
-	return host.Exchange{Cmd: host.Cmd{Argv: append([]string{"systemctl"}, argv...)}}
+func do(argv ...string) recorded.Exchange {
+	return recorded.Exchange{Cmd: command.Cmd{Argv: append([]string{"systemctl"}, argv...)}}
 }
 
-func restarts(name string) host.Exchange { return do("restart", "--", name) }
+func restarts(name string) recorded.Exchange { return do("restart", "--", name) }
 
-func exit(code int, stderr string) error { return &host.ExitError{Code: code, Stderr: stderr} }
+func exit(code int, stderr string) error { return &command.ExitError{Code: code, Stderr: stderr} }
 
 func record(phase string, units ...string) restart.Record {
 	rec := restart.Record{Phase: phase, Units: map[string]string{}}
@@ -101,14 +102,14 @@ func record(phase string, units ...string) restart.Record {
 }
 
 func TestProve_withoutRecord(t *testing.T) {
-	if err := restart.Prove(t.Context(), &host.Recorded{}, &memory{}); err != nil {
+	if err := restart.Prove(t.Context(), &recorded.Runner{}, &memory{}); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestProve_givesUpAfter90Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		machine := answering(func(host.Cmd) (string, error) { return unit("notify", "activating", "success", "new"), nil })
+		machine := answering(func(command.Cmd) (string, error) { return unit("notify", "activating", "success", "new"), nil })
 		j := &memory{rec: record(restart.Restarting, "a.service=old", "b.service=old"), open: true}
 		started := time.Now()
 		err := restart.Prove(t.Context(), machine, j)
@@ -125,7 +126,7 @@ func TestProve_givesUpAfter90Seconds(t *testing.T) {
 
 func TestProve_cancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		machine := answering(func(host.Cmd) (string, error) { return unit("notify", "activating", "success", "new"), nil })
+		machine := answering(func(command.Cmd) (string, error) { return unit("notify", "activating", "success", "new"), nil })
 		j := &memory{rec: record(restart.Restarting, "a.service=old", "b.service=old"), open: true}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -140,14 +141,14 @@ func TestProve_cancel(t *testing.T) {
 func TestProve_looksThroughAPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		machine := answering(func(host.Cmd) (string, error) {
+		machine := answering(func(command.Cmd) (string, error) {
 			if looks++; looks < 3 {
 				return unit("notify", "activating", "success", "new"), nil
 			}
 			return running("new"), nil
 		})
 		j := &memory{rec: record(restart.Restarting, "a.service=old"), open: true}
-		if err := restart.Prove(t.Context(), host.NewPass(machine), j); err != nil || looks != 3 {
+		if err := restart.Prove(t.Context(), command.NewPass(machine), j); err != nil || looks != 3 {
 			t.Errorf("got %v after %d looks, want it to see the unit become active", err, looks)
 		}
 	})
@@ -160,7 +161,7 @@ func TestProve_journalThatCannotBeWritten(t *testing.T) {
 		"as proven":     record(restart.Restarting, "a.service=old"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			machine := &host.Recorded{Script: []host.Exchange{show("a.service", running("new"))}}
+			machine := &recorded.Runner{Script: []recorded.Exchange{show("a.service", running("new"))}}
 			j := &memory{rec: rec, open: true, err: disk}
 			if err := restart.Prove(t.Context(), machine, j); !errors.Is(err, disk) || !j.open {
 				t.Errorf("got %v, want the journal's error and nothing restarted", err)
@@ -176,16 +177,16 @@ func TestChanged(t *testing.T) {
 	tests := []struct {
 		name   string
 		j      *memory
-		script []host.Exchange
+		script []recorded.Exchange
 		saved  []string
 	}{
-		{"ids are read and saved", &memory{rec: record(restart.Ensuring, "a.service"), open: true}, []host.Exchange{show("a.service", running("a1"))}, []string{"restarting map[a.service:a1] reload=false"}},
+		{"ids are read and saved", &memory{rec: record(restart.Ensuring, "a.service"), open: true}, []recorded.Exchange{show("a.service", running("a1"))}, []string{"restarting map[a.service:a1] reload=false"}},
 		{"a second call reads nothing", &memory{rec: record(restart.Restarting, "a.service=a1"), open: true}, nil, nil},
 		{"no record", &memory{}, nil, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			machine := &host.Recorded{Script: tt.script}
+			machine := &recorded.Runner{Script: tt.script}
 			if err := restart.Changed(t.Context(), machine, tt.j); err != nil {
 				t.Error(err)
 			}
@@ -200,9 +201,9 @@ func TestChanged(t *testing.T) {
 }
 
 // answering is a Runner that makes up its answers.
-type answering func(c host.Cmd) (string, error)
+type answering func(c command.Cmd) (string, error)
 
-func (f answering) Run(ctx context.Context, c host.Cmd) ([]byte, error) {
+func (f answering) Run(ctx context.Context, c command.Cmd) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

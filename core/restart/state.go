@@ -7,7 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 )
 
 // properties are what state needs, as systemctl's -p takes them.
@@ -47,11 +47,11 @@ func (s state) skipped() bool {
 }
 
 // look asks for a unit's state as it is now.
-func look(ctx context.Context, run host.Runner, name string) (state, error) {
-	if p, ok := run.(*host.Pass); ok {
+func look(ctx context.Context, run command.Runner, name string) (state, error) {
+	if p, ok := run.(*command.Pass); ok {
 		p.Forget() // a unit changes its state by itself
 	}
-	out, err := run.Run(ctx, host.Cmd{Argv: []string{"systemctl", "show", "-p", properties, "--", name}, Query: true})
+	out, err := run.Run(ctx, command.Cmd{Argv: []string{"systemctl", "show", "-p", properties, "--", name}, Query: true})
 	if err != nil {
 		return state{}, explain(err)
 	}
@@ -83,7 +83,7 @@ func explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &stop{errors.New(noSystemctl)}
 	}
-	exit := new(host.ExitError)
+	exit := new(command.ExitError)
 	if !errors.As(err, &exit) {
 		return err
 	}

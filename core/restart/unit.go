@@ -7,7 +7,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 )
 
 const (
@@ -24,7 +24,7 @@ func (s *stop) Unwrap() error { return s.error }
 
 // prover brings one record to its end.
 type prover struct {
-	run     host.Runner
+	run     command.Runner
 	journal Journal
 	rec     *Record
 }
@@ -49,8 +49,8 @@ func (p *prover) restart(ctx context.Context, name string) error {
 	if err := p.reload(ctx); err != nil {
 		return err
 	}
-	_, failed := p.run.Run(ctx, host.Cmd{Argv: []string{"systemctl", "restart", "--", name}, Timeout: unitTime})
-	if exit := new(host.ExitError); failed != nil && !errors.As(failed, &exit) {
+	_, failed := p.run.Run(ctx, command.Cmd{Argv: []string{"systemctl", "restart", "--", name}, Timeout: unitTime})
+	if exit := new(command.ExitError); failed != nil && !errors.As(failed, &exit) {
 		return failed // whether it was restarted, the next look will tell
 	}
 	old := p.rec.Units[name]
@@ -120,7 +120,7 @@ func (p *prover) reload(ctx context.Context) error {
 	if !p.rec.Reload {
 		return nil
 	}
-	if _, err := p.run.Run(ctx, host.Cmd{Argv: []string{"systemctl", "daemon-reload"}, Timeout: unitTime}); err != nil {
+	if _, err := p.run.Run(ctx, command.Cmd{Argv: []string{"systemctl", "daemon-reload"}, Timeout: unitTime}); err != nil {
 		return &stop{fmt.Errorf("nothing is restarted before systemd has read its unit files: %w", explain(err))}
 	}
 	p.rec.Reload = false

@@ -6,8 +6,8 @@ import (
 	"github.com/tlspu/keel/backends/appliance"
 	"github.com/tlspu/keel/backends/jail"
 	"github.com/tlspu/keel/backends/kubernetes/node"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/plugins/file"
 )
@@ -35,7 +35,7 @@ func backends() *plugin.Registry[plugin.Backend] {
 	return r
 }
 
-func handlers(func(root string) host.Runner) *plugin.Registry[handler.Handler] {
+func handlers(func(root string) command.Runner) *plugin.Registry[handler.Handler] {
 	r := plugin.NewRegistry[handler.Handler]("handler")
 	r.Register(file.New().Name(), file.New())
 	return r

@@ -4,16 +4,16 @@ import (
 	"context"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
 )
 
 type nothing struct{}
 
-func (nothing) Run(context.Context, host.Cmd) ([]byte, error) { return nil, nil }
+func (nothing) Run(context.Context, command.Cmd) ([]byte, error) { return nil, nil }
 
 func TestSet_handlersAreUnderTheirNamesAndObserve(t *testing.T) {
-	handlers := Set().Handlers(func(string) host.Runner { return nothing{} })
+	handlers := Set().Handlers(func(string) command.Runner { return nothing{} })
 	for _, name := range handlers.Names() {
 		h, err := handlers.Lookup(name)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Handler keeps a link. A handler that runs commands has a field
-// run func(root string) host.Runner, and New takes it.
+// run func(root string) command.Runner, and New takes it.
 type Handler struct{}
 
 // New returns the handler.

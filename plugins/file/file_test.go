@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
@@ -145,7 +146,7 @@ func TestHandler_contract(t *testing.T) {
 	me := []string{"owner", fmt.Sprint(os.Geteuid()), "group", fmt.Sprint(os.Getegid())}
 	secret := "BEGIN PRIVATE KEY 5f2c"
 	contract.Handler(t, contract.Handlers{
-		New: func(func(string) host.Runner) handler.Handler { return New() },
+		New: func(func(string) command.Runner) handler.Handler { return New() },
 		Doc: "../../docs/spec/handlers.md",
 		Good: []contract.Good{
 			{Name: "a new file in a new folder", Params: with("path", "/etc/deep/down/motd")},

@@ -37,9 +37,9 @@ func benchFiles(ctx context.Context, keel, dir string, runs int) error {
 	if err != nil {
 		return err
 	}
-	sum := command(fmt.Sprintf("`sha256sum` of the %d files", fileCount), "", append([]string{"sha256sum"}, paths...)...)
+	sum := program(fmt.Sprintf("`sha256sum` of the %d files", fileCount), "", append([]string{"sha256sum"}, paths...)...)
 	contenders := []*contender{
-		command(fmt.Sprintf("no-op `keel apply`, %d files of %d KiB, the whole process", fileCount, fileSize>>10), "≤ 100 ms", apply...),
+		program(fmt.Sprintf("no-op `keel apply`, %d files of %d KiB, the whole process", fileCount, fileSize>>10), "≤ 100 ms", apply...),
 		pass,
 		sum,
 	}

@@ -77,9 +77,9 @@ type contender struct {
 	took, busy []time.Duration
 }
 
-// command makes a contender of a program that must succeed and print nothing
+// program makes a contender of a program that must succeed and print nothing
 // that matters.
-func command(name, aim string, argv ...string) *contender {
+func program(name, aim string, argv ...string) *contender {
 	return &contender{name: name, aim: aim, run: func(ctx context.Context) (time.Duration, error) {
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		out, err := cmd.CombinedOutput()

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/plugins/all"
 )
@@ -19,7 +19,7 @@ import (
 // process: what is left of keel apply without its start and its reading of YAML.
 func newPass(ctx context.Context, dir string) (*contender, error) {
 	root := filepath.Join(dir, "root")
-	run, err := host.Runners(root, "auto")
+	run, err := command.Runners(root, "auto")
 	if err != nil {
 		return nil, err
 	}

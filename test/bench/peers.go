@@ -33,7 +33,7 @@ func peers(dir, root string) ([]*contender, error) {
 			return nil, err
 		}
 		argv := append([]string{p.command}, p.args(file)...)
-		found = append(found, command(fmt.Sprintf("no-op `%s`", p.command), "", argv...))
+		found = append(found, program(fmt.Sprintf("no-op `%s`", p.command), "", argv...))
 	}
 	return found, nil
 }

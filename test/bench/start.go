@@ -28,8 +28,8 @@ func benchStart(ctx context.Context, keel, dir string, runs int) error {
 		return fmt.Errorf("build an empty program: %w: %s", err, out)
 	}
 	return race(ctx, 3*runs,
-		command("`keel version`", "", keel, "version"),
-		command("an empty Go program", "", empty))
+		program("`keel version`", "", keel, "version"),
+		program("an empty Go program", "", empty))
 }
 
 // benchInit adds up what package initialisation costs, and names the dearest.

@@ -5,20 +5,20 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 )
 
 // faults counts commands and lets one of them fail before it runs.
 type faults struct {
-	next host.Runner
+	next command.Runner
 	at   int // the command that fails, from 1; 0 for none
-	fail func(host.Cmd) error
+	fail func(command.Cmd) error
 
 	mu sync.Mutex
 	n  int
 }
 
-func (f *faults) Run(ctx context.Context, c host.Cmd) ([]byte, error) {
+func (f *faults) Run(ctx context.Context, c command.Cmd) ([]byte, error) {
 	f.mu.Lock()
 	f.n++
 	n := f.n

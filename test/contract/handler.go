@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
@@ -16,10 +17,10 @@ import (
 // Handlers says how to make the handler under test and what to give it.
 type Handlers struct {
 	// New makes the handler, as plugins/all does.
-	New func(run func(root string) host.Runner) handler.Handler
+	New func(run func(root string) command.Runner) handler.Handler
 	// Machine makes the runner that plays, or is, the machine at root; nil when
 	// the handler runs no commands.
-	Machine func(t testing.TB, root string) host.Runner
+	Machine func(t testing.TB, root string) command.Runner
 	// Good cases must work; together they use every parameter.
 	Good []Good
 	// Bad cases must be refused.
@@ -117,9 +118,9 @@ func (s *handlers) prepare(t testing.TB, g Good) machine {
 	return m
 }
 
-func (s *handlers) make(t testing.TB, run host.Runner) described {
+func (s *handlers) make(t testing.TB, run command.Runner) described {
 	t.Helper()
-	h, ok := s.New(func(string) host.Runner { return run }).(described)
+	h, ok := s.New(func(string) command.Runner { return run }).(described)
 	if !ok {
 		t.Fatal("the handler is not both handler.Observer and handler.Described")
 	}

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
 )
 
 var (
@@ -272,7 +272,7 @@ func (s *handlers) target(t *testing.T, g Good, ensured bool) {
 	Target(t, Targets{
 		Root: m.root,
 		Run:  m.run.next,
-		New: func(t testing.TB, run host.Runner) []drift.Target {
+		New: func(t testing.TB, run command.Runner) []drift.Target {
 			return []drift.Target{handler.Target("sample", s.make(t, run), handler.NewMachine(View(t, m.root), run), m.root, m.params)}
 		},
 	})
@@ -293,7 +293,7 @@ func (s *handlers) cancelled(t *testing.T, g Good) {
 	for n := 1; ; n++ {
 		m := s.prepare(t, g)
 		ctx, cancel := context.WithCancel(g.context(t.Context()))
-		m.run.at, m.run.fail = n, func(c host.Cmd) error { cancel(); return ctx.Err() }
+		m.run.at, m.run.fail = n, func(c command.Cmd) error { cancel(); return ctx.Err() }
 		within(t, fmt.Sprintf("Ensure cancelled in command %d", n), func() {
 			if _, err := m.handler.Ensure(ctx, m.root, m.params); m.run.hit() && err == nil {
 				t.Errorf("cancelled in command %d: no error", n)
@@ -315,7 +315,7 @@ func (s *handlers) failing(t *testing.T, g Good) {
 		ctx := g.context(t.Context())
 		_, was, _ := m.observe(ctx, t)
 		before := Snapshot(t, m.root)
-		m.run.at, m.run.fail = m.run.asked()+n, func(host.Cmd) error { return errInjected }
+		m.run.at, m.run.fail = m.run.asked()+n, func(command.Cmd) error { return errInjected }
 		changed, err := m.handler.Ensure(ctx, m.root, m.params)
 		if !m.run.hit() {
 			return
@@ -345,7 +345,7 @@ func (s *handlers) unasked(t *testing.T, g Good) {
 			t.Fatal(err)
 		}
 		want := drift.Compare(declared, observed)
-		m.run.at, m.run.fail = m.run.asked()+n, func(host.Cmd) error { return errInjected }
+		m.run.at, m.run.fail = m.run.asked()+n, func(command.Cmd) error { return errInjected }
 		declared, observed, err = m.observe(ctx, t)
 		if !m.run.hit() {
 			return

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
@@ -17,7 +18,7 @@ import (
 // tool is a handler that keeps to the contract, but for what a test changes: it
 // installs a tool by a command and gives it a settings file.
 type tool struct {
-	run func(root string) host.Runner
+	run func(root string) command.Runner
 
 	params   []handler.Param
 	claims   []string
@@ -26,7 +27,7 @@ type tool struct {
 	observe  func(h *tool, ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error)
 }
 
-func newTool(run func(root string) host.Runner) *tool {
+func newTool(run func(root string) command.Runner) *tool {
 	return &tool{
 		run: run,
 		params: []handler.Param{
@@ -60,9 +61,9 @@ func judgeTool(params map[string]string) error {
 }
 
 // has asks the machine; only exit code 1 means that it has not.
-func has(ctx context.Context, run host.Runner, name string) (bool, error) {
-	_, err := run.Run(ctx, host.Cmd{Argv: []string{"has", name}, Query: true})
-	exit := new(host.ExitError)
+func has(ctx context.Context, run command.Runner, name string) (bool, error) {
+	_, err := run.Run(ctx, command.Cmd{Argv: []string{"has", name}, Query: true})
+	exit := new(command.ExitError)
 	if errors.As(err, &exit) && exit.Code == 1 {
 		return false, nil
 	}
@@ -103,7 +104,7 @@ func (h *tool) install(ctx context.Context, root string, params map[string]strin
 	if err != nil || installed {
 		return changed, err
 	}
-	if _, err := run.Run(ctx, host.Cmd{Argv: []string{"add", params["name"]}}); err != nil {
+	if _, err := run.Run(ctx, command.Cmd{Argv: []string{"add", params["name"]}}); err != nil {
 		return changed, err
 	}
 	return true, nil
@@ -112,12 +113,12 @@ func (h *tool) install(ctx context.Context, root string, params map[string]strin
 // toolMachine keeps what is installed as files below root.
 type toolMachine struct{ root string }
 
-func (m toolMachine) Run(ctx context.Context, c host.Cmd) ([]byte, error) {
+func (m toolMachine) Run(ctx context.Context, c command.Cmd) ([]byte, error) {
 	path := filepath.Join(m.root, "lib/tools", c.Argv[1])
 	switch c.Argv[0] {
 	case "has":
 		if _, err := os.Stat(path); err != nil {
-			return nil, &host.ExitError{Cmd: c, Code: 1}
+			return nil, &command.ExitError{Cmd: c, Code: 1}
 		}
 		return nil, nil
 	case "add":
@@ -231,7 +232,7 @@ func brokenHandlers() map[string]struct {
 		}, "after Ensure not all is the same"},
 		"acts when looking": {func(h *tool) {
 			h.observe = func(h *tool, ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
-				_, _ = h.run("").Run(ctx, host.Cmd{Argv: []string{"add", "x"}})
+				_, _ = h.run("").Run(ctx, command.Cmd{Argv: []string{"add", "x"}})
 				return h.look(ctx, m, params)
 			}
 		}, "commands that are no query were tried"},
@@ -274,12 +275,12 @@ func toolSuite(t *testing.T, change func(*tool)) {
 		t.Fatal(err)
 	}
 	Handler(t, Handlers{
-		New: func(run func(root string) host.Runner) handler.Handler {
+		New: func(run func(root string) command.Runner) handler.Handler {
 			h := newTool(run)
 			change(h)
 			return h
 		},
-		Machine: func(_ testing.TB, root string) host.Runner { return toolMachine{root} },
+		Machine: func(_ testing.TB, root string) command.Runner { return toolMachine{root} },
 		Doc:     page,
 		May:     []string{"/lib/tools"},
 		Good: []Good{

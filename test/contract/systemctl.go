@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 )
 
 // SystemctlUnits names units of a machine with systemd that may be restarted.
@@ -19,7 +19,7 @@ type SystemctlUnits struct {
 
 // Systemctl holds systemctl, and what stands in for it, to what core/restart
 // builds on.
-func Systemctl(t *testing.T, run host.Runner, u SystemctlUnits) {
+func Systemctl(t *testing.T, run command.Runner, u SystemctlUnits) {
 	m := &systemctl{T: t, run: run}
 	t.Run("a restart gives a running unit another id", func(t *testing.T) {
 		before := m.show(u.Running)
@@ -31,7 +31,7 @@ func Systemctl(t *testing.T, run host.Runner, u SystemctlUnits) {
 	})
 	t.Run("a reload keeps the id", func(t *testing.T) {
 		before := m.show(u.Running)
-		if _, err := run.Run(t.Context(), host.Cmd{Argv: []string{"systemctl", "daemon-reload"}}); err != nil {
+		if _, err := run.Run(t.Context(), command.Cmd{Argv: []string{"systemctl", "daemon-reload"}}); err != nil {
 			t.Error(err)
 		}
 		want(t, m.show(u.Running), "ActiveState=active", "InvocationID="+before["InvocationID"])
@@ -58,13 +58,13 @@ func Systemctl(t *testing.T, run host.Runner, u SystemctlUnits) {
 
 type systemctl struct {
 	*testing.T
-	run host.Runner
+	run command.Runner
 }
 
 // show returns the properties as systemctl prints them.
 func (m *systemctl) show(unit string) map[string]string {
 	m.Helper()
-	out, err := m.run.Run(m.Context(), host.Cmd{Query: true, Argv: []string{"systemctl", "show", "-p",
+	out, err := m.run.Run(m.Context(), command.Cmd{Query: true, Argv: []string{"systemctl", "show", "-p",
 		"LoadState,ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID", "--", unit}})
 	if err != nil {
 		m.Error(err)
@@ -79,8 +79,8 @@ func (m *systemctl) show(unit string) map[string]string {
 
 func (m *systemctl) restart(unit string, code int, stderr string) {
 	m.Helper()
-	_, err := m.run.Run(m.Context(), host.Cmd{Argv: []string{"systemctl", "restart", "--", unit}})
-	exit := new(host.ExitError)
+	_, err := m.run.Run(m.Context(), command.Cmd{Argv: []string{"systemctl", "restart", "--", unit}})
+	exit := new(command.ExitError)
 	switch {
 	case code == 0 && err != nil:
 		m.Errorf("restart: %v", err)

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 )
 
 // Systemd is a fake systemd whose units live in a file of Dir, so that what was
-// restarted is counted across processes that die. As a host.Runner it answers
+// restarted is counted across processes that die. As a command.Runner it answers
 // what systemctl of systemd 252 answers to show, restart and daemon-reload;
 // Systemctl holds it to that.
 type Systemd struct{ Dir string }
@@ -73,7 +73,7 @@ func (s Systemd) Actions(t testing.TB) []string {
 }
 
 // Run answers as systemctl does.
-func (s Systemd) Run(ctx context.Context, c host.Cmd) (out []byte, err error) {
+func (s Systemd) Run(ctx context.Context, c command.Cmd) (out []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("run %s: %w", c, err)
 	}
@@ -110,15 +110,15 @@ func (d *systemd) show(name string, properties []string) string {
 	return b.String()
 }
 
-func (d *systemd) restart(c host.Cmd, name string) error {
+func (d *systemd) restart(c command.Cmd, name string) error {
 	u := d.Units[name]
 	if u == nil {
-		return &host.ExitError{Cmd: c, Code: 5, Stderr: "Failed to restart " + name + ": Unit " + name + " not found.\n"}
+		return &command.ExitError{Cmd: c, Code: 5, Stderr: "Failed to restart " + name + ": Unit " + name + " not found.\n"}
 	}
 	d.Actions = append(d.Actions, "restart "+name)
 	d.start(u)
 	if u.Active == "failed" {
-		return &host.ExitError{Cmd: c, Code: 1, Stderr: "Job for " + name + " failed because the control process exited with error code.\n" +
+		return &command.ExitError{Cmd: c, Code: 1, Stderr: "Job for " + name + " failed because the control process exited with error code.\n" +
 			"See \"systemctl status " + name + "\" and \"journalctl -xeu " + name + "\" for details.\n"}
 	}
 	return nil

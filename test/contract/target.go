@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 )
 
 // Targets says how to make the targets under test and what must stay as it is
@@ -22,9 +22,9 @@ import (
 type Targets struct {
 	// New makes the targets over a runner that refuses whatever is no query. It
 	// is called several times and must not share what it makes between calls.
-	New func(t testing.TB, run host.Runner) []drift.Target
+	New func(t testing.TB, run command.Runner) []drift.Target
 	// Run answers the targets' queries; nil when they run no commands.
-	Run host.Runner
+	Run command.Runner
 	// Root is the folder of the machine they look at; empty when there is none.
 	Root string
 	// State fingerprints a machine that is not a folder, such as a driver's
@@ -258,12 +258,12 @@ func within(t testing.TB, what string, f func()) {
 
 // queries passes queries on, and refuses and counts everything else.
 type queries struct {
-	next    host.Runner
+	next    command.Runner
 	refused atomic.Int64
 	last    atomic.Value
 }
 
-func (q *queries) Run(ctx context.Context, c host.Cmd) ([]byte, error) {
+func (q *queries) Run(ctx context.Context, c command.Cmd) ([]byte, error) {
 	if !c.Query {
 		q.refused.Add(1)
 		q.last.Store(c.String())

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 )
 
 // sample is a target that keeps to the contract, but for what a test changes.
@@ -63,50 +63,50 @@ func good() *sample {
 
 type broken struct {
 	name string
-	make func(root string, run host.Runner) []drift.Target
+	make func(root string, run command.Runner) []drift.Target
 	want string // in the suite's output; empty: the suite passes
 }
 
 func brokenTargets() []broken {
-	one := func(f func(root string, run host.Runner, ctx context.Context) (declared, observed drift.State, err error)) func(string, host.Runner) []drift.Target {
-		return func(root string, run host.Runner) []drift.Target {
+	one := func(f func(root string, run command.Runner, ctx context.Context) (declared, observed drift.State, err error)) func(string, command.Runner) []drift.Target {
+		return func(root string, run command.Runner) []drift.Target {
 			return []drift.Target{&sample{"x", func(ctx context.Context) (declared, observed drift.State, err error) { return f(root, run, ctx) }}}
 		}
 	}
-	state := func(s drift.State) func(string, host.Runner) []drift.Target {
-		return func(string, host.Runner) []drift.Target { return []drift.Target{&sample{"x", both(s)}} }
+	state := func(s drift.State) func(string, command.Runner) []drift.Target {
+		return func(string, command.Runner) []drift.Target { return []drift.Target{&sample{"x", both(s)}} }
 	}
 	var calls atomic.Int64
 	return []broken{
-		{"good", func(string, host.Runner) []drift.Target { return []drift.Target{good()} }, ""},
-		{"none", func(string, host.Runner) []drift.Target { return nil }, "nothing is tested"},
-		{"one ID twice", func(string, host.Runner) []drift.Target { return []drift.Target{good(), good()} }, "two targets have the ID"},
+		{"good", func(string, command.Runner) []drift.Target { return []drift.Target{good()} }, ""},
+		{"none", func(string, command.Runner) []drift.Target { return nil }, "nothing is tested"},
+		{"one ID twice", func(string, command.Runner) []drift.Target { return []drift.Target{good(), good()} }, "two targets have the ID"},
 		{"an int that is no int64", state(drift.State{leaf(1, "n")}), "not a legal form"},
 		{"an unknown of no kind", state(drift.State{leaf(drift.Unknown{Kind: "puzzling", Reason: "?"}, "n")}), "without a kind or a reason"},
 		{"a skip without a reason", state(drift.State{leaf(drift.Skip{}, "n")}), "skipped without a reason"},
 		{"an empty segment", state(drift.State{leaf("a", "n", "")}), "empty segment"},
 		{"declared twice", state(drift.State{leaf("a", "n"), leaf("a", "n")}), "declares n twice"},
-		{"another answer each time", one(func(string, host.Runner, context.Context) (declared, observed drift.State, err error) {
+		{"another answer each time", one(func(string, command.Runner, context.Context) (declared, observed drift.State, err error) {
 			return nil, drift.State{leaf(calls.Add(1), "n")}, nil
 		}), "not the same the second time"},
-		{"writes", one(func(root string, _ host.Runner, _ context.Context) (declared, observed drift.State, err error) {
+		{"writes", one(func(root string, _ command.Runner, _ context.Context) (declared, observed drift.State, err error) {
 			return nil, nil, os.WriteFile(filepath.Join(root, "seen"), nil, 0o600)
 		}), "changed the tree"},
-		{"writes and tidies up", one(func(root string, _ host.Runner, _ context.Context) (declared, observed drift.State, err error) {
+		{"writes and tidies up", one(func(root string, _ command.Runner, _ context.Context) (declared, observed drift.State, err error) {
 			tmp := filepath.Join(root, "tmp")
 			return nil, nil, errors.Join(os.WriteFile(tmp, nil, 0o600), os.Remove(tmp))
 		}), "changed the tree"},
-		{"runs a command", one(func(_ string, run host.Runner, ctx context.Context) (declared, observed drift.State, err error) {
-			_, _ = run.Run(ctx, host.Cmd{Argv: []string{"touch", "x"}})
+		{"runs a command", one(func(_ string, run command.Runner, ctx context.Context) (declared, observed drift.State, err error) {
+			_, _ = run.Run(ctx, command.Cmd{Argv: []string{"touch", "x"}})
 			return nil, nil, nil
 		}), "no query were tried, the last: touch x"},
-		{"hides that it was cancelled", one(func(_ string, _ host.Runner, ctx context.Context) (declared, observed drift.State, err error) {
+		{"hides that it was cancelled", one(func(_ string, _ command.Runner, ctx context.Context) (declared, observed drift.State, err error) {
 			if ctx.Err() != nil {
 				return nil, nil, errors.New("no luck")
 			}
 			return nil, nil, nil
 		}), "hides that it was cancelled"},
-		{"takes silence for an answer", func(string, host.Runner) []drift.Target {
+		{"takes silence for an answer", func(string, command.Runner) []drift.Target {
 			return []drift.Target{&trusting{sample{"x", both(drift.State{leaf("a", "n")})}}}
 		}, `its verdict is "same"`},
 	}
@@ -119,7 +119,7 @@ func TestTarget_catches(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			if os.Getenv("KEEL_TEST_BROKEN") == b.name {
 				root := t.TempDir()
-				Target(t, Targets{Root: root, New: func(_ testing.TB, run host.Runner) []drift.Target { return b.make(root, run) }})
+				Target(t, Targets{Root: root, New: func(_ testing.TB, run command.Runner) []drift.Target { return b.make(root, run) }})
 				return
 			}
 			out, err := child(t, b.name)

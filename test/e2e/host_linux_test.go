@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/restart"
 	"github.com/tlspu/keel/test/contract"
@@ -134,7 +135,7 @@ func TestHost_restartsAreProven(t *testing.T) {
 // it all. Then the mark stays, and the error says what would work.
 func TestHost_chrootFromOutsideIsNoProof(t *testing.T) {
 	h := boot(t)
-	runners, err := host.Runners(h.Root(), host.Chroot)
+	runners, err := command.Runners(h.Root(), command.Chroot)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/test/parts"
 )
 
@@ -102,8 +102,8 @@ func (h *Host) Argv(argv ...string) []string {
 }
 
 // Runner runs commands on the host.
-func (h *Host) Runner() host.Exec {
-	return host.Exec{Prefix: h.Argv()}
+func (h *Host) Runner() command.Exec {
+	return command.Exec{Prefix: h.Argv()}
 }
 
 // Exec runs a command on the host and returns its standard output without the

@@ -44,16 +44,18 @@ var rules = []rule{
 	{name: "core/drift is the engine and knows nothing of machines",
 		from: in("core/drift"), may: only("core/drift")},
 	{name: "core stands on the standard library",
-		from: func(p string) bool { return under(p, "core") && p != "core/host" }, may: only("core"), direct: true},
+		from: func(p string) bool { return under(p, "core") && p != "core/host" && p != "core/command" }, may: only("core"), direct: true},
 	{name: "core brings nothing else along",
 		from: in("core"), may: only("core", "golang.org/x/sys")},
 	{name: "core/host stands on the standard library and x/sys",
 		from: in("core/host"), may: only("core/host", "golang.org/x/sys")},
-	{name: "only core/host runs commands",
-		from: func(p string) bool { return product(p) && p != "core/host" }, may: never("os/exec"), direct: true},
-	{name: "only core/host, cmd and the jail's drivers and relay make system calls",
+	{name: "core/command stands on the standard library and x/sys",
+		from: in("core/command"), may: only("core/command", "golang.org/x/sys")},
+	{name: "only core/command runs commands",
+		from: func(p string) bool { return product(p) && p != "core/command" }, may: never("os/exec"), direct: true},
+	{name: "only core/host, core/command, cmd and the jail's drivers and relay make system calls",
 		from: func(p string) bool {
-			return product(p) && !under(p, "core/host", "cmd", "backends/jail")
+			return product(p) && !under(p, "core/host", "core/command", "cmd", "backends/jail")
 		}, may: never("syscall", "golang.org/x/sys"), direct: true},
 	{name: "backends know neither plugins nor the command line",
 		// client-go reads kubeconfigs with pflag at hand.
@@ -131,8 +133,9 @@ func TestRules_refuse(t *testing.T) {
 		{"core/plugin", "github.com/spf13/cobra", false, "core stands"},
 		{"core/restart", "golang.org/x/net/html", false, "core brings"},
 		{"core/host", "golang.org/x/text", false, "core/host stands"},
-		{"plugins/file", "os/exec", true, "only core/host runs"},
-		{"plugins/file", "syscall", true, "only core/host, cmd"},
+		{"core/command", "golang.org/x/text", false, "core/command stands"},
+		{"plugins/file", "os/exec", true, "only core/command runs"},
+		{"plugins/file", "syscall", true, "only core/host, core/command, cmd"},
 		{"backends/jail", "plugins/file", false, "backends know"},
 		{"backends/controlplane", "backends/jail", false, "backends do not"},
 		{"cmd/cli", "plugins/all", false, "only plugins/all"},
@@ -160,7 +163,7 @@ func TestRules_refuse(t *testing.T) {
 // Some imports are allowed by the name of the file.
 func TestImports_staySystemSpecific(t *testing.T) {
 	files(t, func(name string) {
-		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || under(name, "test", "tools", "core/host", "cmd") {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || under(name, "test", "tools", "core/host", "core/command", "cmd") {
 			return
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(top, name), nil, parser.ImportsOnly)

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/plugin"
+	"github.com/tlspu/keel/test/recorded"
 )
 
 // manyFiles is how many files of a NodeConfig the benchmarks have.
@@ -48,7 +49,7 @@ func many(b *testing.B) (plugin.Env, settings) {
 		}
 	}
 	return plugin.Env{
-		Root: root, Run: func(string) host.Runner { return &host.Recorded{} }, Handlers: handlers(newSetting()),
+		Root: root, Run: func(string) command.Runner { return &recorded.Runner{} }, Handlers: handlers(newSetting()),
 		Now: time.Now, Out: io.Discard, Log: slog.New(slog.DiscardHandler),
 	}, s
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/contract"
 )
@@ -25,9 +25,9 @@ func TestTargets_contract(t *testing.T) {
 		t.Fatal(err)
 	}
 	contract.Target(t, contract.Targets{
-		New: func(t testing.TB, run host.Runner) []drift.Target {
+		New: func(t testing.TB, run command.Runner) []drift.Target {
 			env := w.env
-			env.Run = func(string) host.Runner { return run }
+			env.Run = func(string) command.Runner { return run }
 			ts, err := targets(t.Context(), env, []plugin.Doc{
 				{Source: "one.yaml", Data: []byte(settingDoc + services)},
 				{Source: "open.yaml", Data: []byte(doc("open", "x"))},

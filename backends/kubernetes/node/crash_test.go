@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/contract"
 )
@@ -46,7 +46,7 @@ func killed(t *testing.T, journal string) {
 		},
 		Visit: func(ctx context.Context, dir string, hook drift.Hook) drift.Result {
 			s := &systemd{file: filepath.Join(dir, "systemd.json")}
-			env := plugin.Env{Root: filepath.Join(dir, "root"), Run: func(string) host.Runner { return s }, Handlers: handlers(newSetting())}
+			env := plugin.Env{Root: filepath.Join(dir, "root"), Run: func(string) command.Runner { return s }, Handlers: handlers(newSetting())}
 			m, err := openMachine(env)
 			if err != nil {
 				return drift.Result{Err: err}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/core/restart"
 	filehandler "github.com/tlspu/keel/plugins/file"
@@ -24,7 +24,7 @@ func newDebianWorld(t *testing.T) *agentWorld {
 	w := newAgentWorld(t)
 	w.env.Root = parts.Debian(t)
 	w.settings.HostRoot, w.settings.Once = w.env.Root, true
-	runners, err := host.Runners(w.env.Root, host.Chroot)
+	runners, err := command.Runners(w.env.Root, command.Chroot)
 	if err != nil {
 		t.Fatal(err)
 	}

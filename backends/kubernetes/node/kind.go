@@ -11,6 +11,7 @@ import (
 
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/facts"
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
@@ -140,7 +141,7 @@ func targets(_ context.Context, env plugin.Env, docs []plugin.Doc) ([]drift.Targ
 type machine struct {
 	env  plugin.Env
 	tree *host.Tree
-	run  host.Runner
+	run  command.Runner
 	look handler.Machine
 
 	proven int // units whose restart was proven

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/restart"
 )
 
@@ -19,7 +19,7 @@ const restartLeaf = "restart"
 type restarts struct {
 	name    string // of the NodeConfig
 	journal restart.Journal
-	run     host.Runner
+	run     command.Runner
 	forget  func()          // drops what was remembered of the machine
 	proved  func(units int) // is told of restarts that were proven
 }

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
@@ -162,7 +163,7 @@ func (s *systemd) log(t testing.TB) []string {
 	return log
 }
 
-func (s *systemd) Run(_ context.Context, c host.Cmd) ([]byte, error) {
+func (s *systemd) Run(_ context.Context, c command.Cmd) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, err := s.load()
@@ -188,7 +189,7 @@ func (s *systemd) Run(_ context.Context, c host.Cmd) ([]byte, error) {
 		x.Active = "active"
 		if x.Fails > 0 {
 			x.Fails--
-			x.Active, err = "failed", &host.ExitError{Cmd: c, Code: 1, Stderr: "job failed"}
+			x.Active, err = "failed", &command.ExitError{Cmd: c, Code: 1, Stderr: "job failed"}
 		}
 	}
 	return nil, errors.Join(s.save(u), err)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/core/restart"
 )
@@ -26,7 +26,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{handler: newSetting(), systemd: newSystemd(t, "a.service", "b.service")}
 	w.env = plugin.Env{
 		Root:     t.TempDir(),
-		Run:      func(string) host.Runner { return w.systemd },
+		Run:      func(string) command.Runner { return w.systemd },
 		Handlers: handlers(w.handler),
 		Log:      testLog(t),
 	}

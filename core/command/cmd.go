@@ -1,4 +1,4 @@
-package host
+package command
 
 import (
 	"context"
@@ -74,7 +74,7 @@ func (c Cmd) String() string {
 }
 
 // GoString keeps Env and Stdin out of %#v.
-func (c Cmd) GoString() string { return "host.Cmd(" + c.String() + ")" }
+func (c Cmd) GoString() string { return "command.Cmd(" + c.String() + ")" }
 
 // LogValue keeps Env and Stdin out of logs.
 func (c Cmd) LogValue() slog.Value { return slog.StringValue(c.String()) }

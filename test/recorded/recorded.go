@@ -1,4 +1,5 @@
-package host
+// Package recorded plays commands and their answers back to tests.
+package recorded
 
 import (
 	"bytes"
@@ -7,12 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/tlspu/keel/core/command"
 )
 
-// Recorded plays a machine in tests: exact argv and stdin, strictly in order.
+// Runner plays a machine in tests: exact argv and stdin, strictly in order.
 // The first command that is not the next of Script is an error that names both,
 // and so is every later one. Use it by pointer.
-type Recorded struct {
+type Runner struct {
 	Script []Exchange
 
 	mu     sync.Mutex
@@ -21,16 +24,17 @@ type Recorded struct {
 }
 
 // An Exchange is one command and its answer. Of Cmd, Argv and Stdin are
-// compared, and Env where it is set. An *ExitError in Err gets the command that
+// compared, and Env where it is set. A *command.ExitError in Err gets the
+// command that
 // was run.
 type Exchange struct {
-	Cmd    Cmd
+	Cmd    command.Cmd
 	Stdout string
 	Err    error
 }
 
 // Run answers c when it is the next command of the script.
-func (r *Recorded) Run(ctx context.Context, c Cmd) ([]byte, error) {
+func (r *Runner) Run(ctx context.Context, c command.Cmd) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("run %s: %w", c, err)
 	}
@@ -49,7 +53,7 @@ func (r *Recorded) Run(ctx context.Context, c Cmd) ([]byte, error) {
 		return nil, r.broken
 	}
 	r.next++
-	if exit := new(ExitError); errors.As(x.Err, &exit) {
+	if exit := new(command.ExitError); errors.As(x.Err, &exit) {
 		answer := *exit
 		answer.Cmd = c
 		return []byte(x.Stdout), &answer
@@ -62,7 +66,7 @@ func (r *Recorded) Run(ctx context.Context, c Cmd) ([]byte, error) {
 
 // Left reports what went wrong in the whole play: a command that was not
 // expected, or those of the script that nobody ran. Tests end with it.
-func (r *Recorded) Left() error {
+func (r *Runner) Left() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.broken != nil {
@@ -75,7 +79,7 @@ func (r *Recorded) Left() error {
 }
 
 // differs names how got is not the command that was expected.
-func differs(want, got Cmd) error {
+func differs(want, got command.Cmd) error {
 	switch {
 	case !slices.Equal(want.Argv, got.Argv):
 		return fmt.Errorf("want: %s\ngot: %s", want, got)

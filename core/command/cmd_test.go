@@ -1,4 +1,4 @@
-package host_test
+package command_test
 
 import (
 	"bytes"
@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/command"
+	"github.com/tlspu/keel/test/recorded"
 )
 
 func TestCmd_hidesSecrets(t *testing.T) {
-	c := host.Cmd{Argv: []string{"psql"}, Env: []string{"PGPASSWORD=hunter2"}, Stdin: []byte("hunter2")}
+	c := command.Cmd{Argv: []string{"psql"}, Env: []string{"PGPASSWORD=hunter2"}, Stdin: []byte("hunter2")}
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("run", "cmd", c)
-	exit := &host.ExitError{Cmd: c, Code: 1, Stderr: "no\n"}
+	exit := &command.ExitError{Cmd: c, Code: 1, Stderr: "no\n"}
 	for name, text := range map[string]string{
 		"%v": fmt.Sprintf("%v", c), "%+v": fmt.Sprintf("%+v", c), "%#v": fmt.Sprintf("%#v", c),
 		"log": log.String(), "error": exit.Error(), "%#v of the error": fmt.Sprintf("%#v", *exit),
@@ -40,7 +41,7 @@ func TestCmd_String(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := (host.Cmd{Argv: tt.argv}).String(); got != tt.want {
+			if got := (command.Cmd{Argv: tt.argv}).String(); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
@@ -60,7 +61,7 @@ func TestExitError_Error(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &host.ExitError{Cmd: host.Cmd{Argv: []string{"apt-get"}}, Code: 100, Stderr: tt.stderr}
+			e := &command.ExitError{Cmd: command.Cmd{Argv: []string{"apt-get"}}, Code: 100, Stderr: tt.stderr}
 			if got := e.Error(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
@@ -69,13 +70,13 @@ func TestExitError_Error(t *testing.T) {
 }
 
 func TestReadOnly_refusesWhatIsNoQuery(t *testing.T) {
-	machine := &host.Recorded{Script: []host.Exchange{{Cmd: host.Cmd{Argv: []string{"hostname"}}, Stdout: "a\n"}}}
-	run := host.NewReadOnly(machine)
-	_, err := run.Run(t.Context(), host.Cmd{Argv: []string{"hostname", "b"}})
+	machine := &recorded.Runner{Script: []recorded.Exchange{{Cmd: command.Cmd{Argv: []string{"hostname"}}, Stdout: "a\n"}}}
+	run := command.NewReadOnly(machine)
+	_, err := run.Run(t.Context(), command.Cmd{Argv: []string{"hostname", "b"}})
 	if err == nil || !strings.Contains(err.Error(), "hostname b") {
 		t.Errorf("got %v, want a refusal that names the command", err)
 	}
-	out, err := run.Run(t.Context(), host.Cmd{Argv: []string{"hostname"}, Query: true})
+	out, err := run.Run(t.Context(), command.Cmd{Argv: []string{"hostname"}, Query: true})
 	if string(out) != "a\n" || err != nil {
 		t.Errorf("query: got %q, %v", out, err)
 	}
