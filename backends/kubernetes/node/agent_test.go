@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/api/v1alpha1"
@@ -44,8 +46,8 @@ func TestAgent_visitsWhatIsDue(t *testing.T) {
 			t.Errorf("%s: %d looks, want %d", tt.name, got, tt.want)
 		}
 	}
-	w.edit(t, "ignored")
-	if err := os.WriteFile(filepath.Join(w.env.Root, "etc/b"), []byte("by hand"), 0o644); err != nil {
+	w.Edit(t, "ignored")
+	if err := os.WriteFile(filepath.Join(w.Env.Root, "etc/b"), []byte("by hand"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	w.later(t, 30*time.Second)
@@ -56,20 +58,20 @@ func TestAgent_visitsWhatIsDue(t *testing.T) {
 
 func TestAgent_backsOff(t *testing.T) {
 	w := newAgentWorld(t)
-	*w.handler.fail = errors.New("disk on fire")
+	*w.Handler.Fail = errors.New("disk on fire")
 	w.write(t, "a.yaml", doc("a", "one"))
 	w.pass(t)
-	if err := os.Remove(filepath.Join(w.env.Root, "etc/a")); err != nil {
+	if err := os.Remove(filepath.Join(w.Env.Root, "etc/a")); err != nil {
 		t.Fatal(err)
 	}
-	calls := func() int64 { return w.handler.calls.Swap(0) }
+	calls := func() int64 { return w.Handler.Calls.Swap(0) }
 	calls()
 	var tries []int // seconds after the first failure
 	for s := 2; s <= 1300; s += 2 {
 		w.later(t, poll)
 		if calls() > 0 {
 			tries = append(tries, s)
-			_ = os.Remove(filepath.Join(w.env.Root, "etc/a")) // or there would be nothing to do
+			_ = os.Remove(filepath.Join(w.Env.Root, "etc/a")) // or there would be nothing to do
 		}
 	}
 	if diff := cmp.Diff([]int{2, 4, 8, 16, 32, 64, 128, 256, 512, 812, 1112}, tries); diff != "" {
@@ -78,7 +80,7 @@ func TestAgent_backsOff(t *testing.T) {
 	if n := strings.Count(w.log.String(), "visit failed"); n != 1 {
 		t.Errorf("the same error was logged %d times:\n%s", n, &w.log)
 	}
-	*w.handler.fail = nil
+	*w.Handler.Fail = nil
 	w.later(t, 5*time.Minute)
 	if s := w.status(t, "a"); s.LastResult != v1alpha1.Success || w.content(t, "a") != "one" {
 		t.Errorf("status %+v, content %q", s, w.content(t, "a"))
@@ -91,18 +93,18 @@ func TestAgent_backsOff(t *testing.T) {
 func TestAgent_waitIsNoFailure(t *testing.T) {
 	w := newAgentWorld(t)
 	w.write(t, "a.yaml", doc("a", "one"))
-	*w.handler.fail = &drift.Wait{Until: w.clock.Add(time.Minute), Reason: "dpkg is busy"}
+	*w.Handler.Fail = &drift.Wait{Until: w.clock.Add(time.Minute), Reason: "dpkg is busy"}
 	w.pass(t)
 	if got := w.states(t); len(got) != 0 {
 		t.Errorf("a Wait wrote %v", got)
 	}
-	_ = os.Remove(filepath.Join(w.env.Root, "etc/a"))
-	w.handler.calls.Store(0)
+	_ = os.Remove(filepath.Join(w.Env.Root, "etc/a"))
+	w.Handler.Calls.Store(0)
 	w.later(t, time.Minute-poll)
-	if n := w.handler.calls.Load(); n != 0 {
+	if n := w.Handler.Calls.Load(); n != 0 {
 		t.Errorf("%d tries before the time", n)
 	}
-	*w.handler.fail = nil
+	*w.Handler.Fail = nil
 	w.later(t, poll)
 	if s := w.status(t, "a"); s.LastResult != v1alpha1.Success {
 		t.Errorf("status %+v", s)
@@ -113,9 +115,9 @@ func TestAgent_waitIsNoFailure(t *testing.T) {
 func TestAgent_editEndsAWait(t *testing.T) {
 	w := newAgentWorld(t)
 	w.write(t, "a.yaml", doc("a", "one"))
-	*w.handler.fail = &drift.Wait{Until: w.clock.Add(time.Hour), Reason: "dpkg is busy"}
+	*w.Handler.Fail = &drift.Wait{Until: w.clock.Add(time.Hour), Reason: "dpkg is busy"}
 	w.pass(t)
-	*w.handler.fail = nil
+	*w.Handler.Fail = nil
 	w.write(t, "a.yaml", doc("a", "two"))
 	w.later(t, 2*poll)
 	if got := w.content(t, "a"); got != "two" {
@@ -157,7 +159,7 @@ func TestAgent_lastGoodContentIsKept(t *testing.T) {
 	if s.LastResult != v1alpha1.Error || !strings.HasSuffix(s.Message, "; what it said before is kept") || s.TriggerDigest != digest {
 		t.Errorf("status %+v", s)
 	}
-	if err := os.Remove(filepath.Join(w.env.Root, "etc/a")); err != nil {
+	if err := os.Remove(filepath.Join(w.Env.Root, "etc/a")); err != nil {
 		t.Fatal(err)
 	}
 	w.later(t, 10*time.Minute)
@@ -173,10 +175,10 @@ func TestAgent_lastGoodContentIsKept(t *testing.T) {
 
 func TestAgent_conflict(t *testing.T) {
 	w := newAgentWorld(t)
-	if err := os.MkdirAll(filepath.Join(w.env.Root, "etc"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(w.Env.Root, "etc"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("/etc", filepath.Join(w.env.Root, "link")); err != nil {
+	if err := os.Symlink("/etc", filepath.Join(w.Env.Root, "link")); err != nil {
 		t.Fatal(err)
 	}
 	w.write(t, "b.yaml", doc("b", "old"))
@@ -225,29 +227,29 @@ func TestAgent_suspended(t *testing.T) {
 
 func TestAgent_pendingRestart(t *testing.T) {
 	w := newAgentWorld(t)
-	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 2 })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 2 })
 	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service, b.service], ", 1))
 	w.pass(t)
 	if s := w.status(t, "a"); !s.RestartPending || s.LastResult != v1alpha1.Error || !s.Changed {
 		t.Errorf("status %+v", s)
 	}
 	w.later(t, 2*poll)
-	w.restarts(t, "daemon-reload", "restart a.service", "restart b.service", "restart b.service", "restart b.service")
+	w.Restarts(t, "daemon-reload", "restart a.service", "restart b.service", "restart b.service", "restart b.service")
 	if s := w.status(t, "a"); s.RestartPending || s.LastResult != v1alpha1.Success || s.Message != "services restarted" {
 		t.Errorf("status %+v", s)
 	}
 	w.later(t, time.Hour)
-	w.restarts(t)
+	w.Restarts(t)
 }
 
 // The restarts of a NodeConfig that is gone are still owed.
 func TestAgent_orphanJournal(t *testing.T) {
 	w := newAgentWorld(t)
-	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 2 })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 2 })
 	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service, b.service], ", 1))
 	w.pass(t)
 	w.remove(t, "a.yaml")
-	w.systemd.log(t)
+	w.Systemd.Log(t)
 	w.later(t, poll)
 	metrics := w.metrics(t)
 	for _, want := range []string{`keel_nodeconfig_restart_pending{nodeconfig="restart/a"} 1`, `keel_nodeconfig_success{nodeconfig="restart/a"} 0`} {
@@ -257,8 +259,8 @@ func TestAgent_orphanJournal(t *testing.T) {
 	}
 	w.stop(t) // also when the agent is another
 	w.later(t, 2*poll)
-	w.restarts(t, "restart b.service", "restart b.service")
-	if entries, err := os.ReadDir(filepath.Join(w.env.Root, journalDir)); err != nil || len(entries) != 0 {
+	w.Restarts(t, "restart b.service", "restart b.service")
+	if entries, err := os.ReadDir(filepath.Join(w.Env.Root, journalDir)); err != nil || len(entries) != 0 {
 		t.Errorf("journals %v, %v", entries, err)
 	}
 	if got := w.states(t); len(got) != 0 {
@@ -275,7 +277,7 @@ func TestAgent_orphanJournal(t *testing.T) {
 // An edit that has a mistake does not hide that a restart is pending.
 func TestAgent_restartPendingBesideAMistake(t *testing.T) {
 	w := newAgentWorld(t)
-	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 99 })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 99 })
 	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [b.service], ", 1))
 	w.pass(t)
 	w.stop(t) // the next agent does not know what the file said before
@@ -284,15 +286,15 @@ func TestAgent_restartPendingBesideAMistake(t *testing.T) {
 	if s := w.status(t, "a"); !s.RestartPending || !strings.Contains(s.Message, "seting") {
 		t.Errorf("status %+v", s)
 	}
-	w.systemd.log(t)
-	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 0 })
+	w.Systemd.Log(t)
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 0 })
 	w.later(t, time.Minute)
-	w.restarts(t, "restart b.service") // once it was owed, the NodeConfig's mistake does not matter
+	w.Restarts(t, "restart b.service") // once it was owed, the NodeConfig's mistake does not matter
 }
 
 func TestAgent_brokenOrphanJournalRefuses(t *testing.T) {
 	w := newAgentWorld(t)
-	file := filepath.Join(w.env.Root, journalDir, "gone.json")
+	file := filepath.Join(w.Env.Root, journalDir, "gone.json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +309,7 @@ func TestAgent_brokenOrphanJournalRefuses(t *testing.T) {
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
 	}
-	w.restarts(t)
+	w.Restarts(t)
 }
 
 // A unit that was misspelt is owed no restart once the NodeConfig was mended.
@@ -326,7 +328,7 @@ func TestAgent_misspeltUnit(t *testing.T) {
 	if s := w.status(t, "a"); s.RestartPending || s.LastResult != v1alpha1.Success {
 		t.Errorf("status %+v", s)
 	}
-	if got, want := w.systemd.log(t), []string{"daemon-reload", "restart a.service", "restart aa.service"}; !slices.Equal(got, want) {
+	if got, want := w.Systemd.Log(t), []string{"daemon-reload", "restart a.service", "restart aa.service"}; !slices.Equal(got, want) {
 		t.Errorf("systemd was told %q, want %q", got, want)
 	}
 }

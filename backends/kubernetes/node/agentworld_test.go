@@ -13,13 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/core/drift"
 )
 
 // An agentWorld is a machine with an agent, whose clock moves by hand.
 type agentWorld struct {
-	*world
+	*nodetest.World
 	settings settings
 	agent    *agent
 	loop     *drift.Loop
@@ -28,19 +30,19 @@ type agentWorld struct {
 }
 
 func newAgentWorld(t *testing.T) *agentWorld {
-	w := &agentWorld{world: newWorld(t), clock: now}
+	w := &agentWorld{World: nodetest.NewWorld(t), clock: now}
 	dir := t.TempDir()
 	w.settings = *Role().Settings().(*settings)
 	w.settings.Source = fromFolder
-	w.settings.HostRoot = w.env.Root
+	w.settings.HostRoot = w.Env.Root
 	w.settings.ConfigDir, w.settings.StateDir = filepath.Join(dir, "configs"), filepath.Join(dir, "var/state")
 	if err := os.Mkdir(w.settings.ConfigDir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w.env.Now = func() time.Time { return w.clock }
-	w.env.Out = &w.out
-	w.env.UID = os.Geteuid()
-	w.env.Log = slog.New(slog.NewTextHandler(&w.log, nil))
+	w.Env.Now = func() time.Time { return w.clock }
+	w.Env.Out = &w.out
+	w.Env.UID = os.Geteuid()
+	w.Env.Log = slog.New(slog.NewTextHandler(&w.log, nil))
 	return w
 }
 
@@ -48,7 +50,7 @@ func newAgentWorld(t *testing.T) *agentWorld {
 func (w *agentWorld) pass(t *testing.T) {
 	t.Helper()
 	if w.agent == nil {
-		a, err := newAgent(t.Context(), w.env, w.settings)
+		a, err := newAgent(t.Context(), w.Env, w.settings)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,16 +129,16 @@ func (w *agentWorld) states(t *testing.T) (names []string) {
 func (w *agentWorld) metrics(t *testing.T) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	w.agent.metrics.Handler(w.env.Log).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	w.agent.metrics.Handler(w.Env.Log).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	return answer.Body.String()
 }
 
 // looks gives how often the handler looked since it was asked last.
-func (w *agentWorld) looks() int64 { return w.handler.looks.Swap(0) }
+func (w *agentWorld) looks() int64 { return w.Handler.Looks.Swap(0) }
 
 func (w *agentWorld) content(t *testing.T, name string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(w.env.Root, "etc", name))
+	data, err := os.ReadFile(filepath.Join(w.Env.Root, "etc", name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
@@ -146,5 +148,5 @@ func (w *agentWorld) content(t *testing.T, name string) string {
 // run runs the role as the command line does.
 func (w *agentWorld) run(t *testing.T) error {
 	t.Helper()
-	return Role().Run(t.Context(), w.env, &w.settings)
+	return Role().Run(t.Context(), w.Env, &w.settings)
 }

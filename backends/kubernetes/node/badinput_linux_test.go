@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -54,7 +56,7 @@ type undying struct{ testing.TB }
 func (u undying) Context() context.Context { return context.WithoutCancel(u.TB.Context()) }
 
 // loud fails with a message of a mebibyte, as a command may that prints a lot.
-type loud struct{ setting }
+type loud struct{ nodetest.Setting }
 
 func (loud) Name() string { return "loud" }
 
@@ -96,7 +98,7 @@ func TestCluster_refusedByTheServer(t *testing.T) {
 func TestCluster_badInput(t *testing.T) {
 	w := newDebugWorld(t, kubetest.Shared(t))
 	newerCRD(t, w.server)
-	w.env.Handlers.Register("loud", loud{w.handler})
+	w.Env.Handlers.Register("loud", loud{w.Handler})
 	params := func(value string) body { return body{"path": "/etc/bad", "value": value} }
 	reads := func(namespace, name string) []body {
 		return []body{{"namespace": namespace, "name": name, "as": "it"}}
@@ -147,7 +149,7 @@ func TestCluster_badInput(t *testing.T) {
 	w.do(t, http.MethodPatch, nodeConfigs+"/bad-good", body{"spec": body{"params": body{"value": "two"}}})
 	w.turn(t)
 	w.after(t, maxSpread)
-	if w.content("good") != "two" || w.content("bad") != "" || len(w.systemd.log(t)) != 0 {
+	if w.content("good") != "two" || w.content("bad") != "" || len(w.Systemd.Log(t)) != 0 {
 		t.Errorf("the good one holds %q, the bad ones %q", w.content("good"), w.content("bad"))
 	}
 	w.after(t, time.Hour)

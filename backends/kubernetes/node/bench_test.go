@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/recorded"
@@ -49,7 +51,7 @@ func many(b *testing.B) (plugin.Env, settings) {
 		}
 	}
 	return plugin.Env{
-		Root: root, Run: func(string) command.Runner { return &recorded.Runner{} }, Handlers: handlers(newSetting()),
+		Root: root, Run: func(string) command.Runner { return &recorded.Runner{} }, Handlers: nodetest.Handlers(nodetest.NewSetting()),
 		Now: time.Now, Out: io.Discard, Log: slog.New(slog.DiscardHandler),
 	}, s
 }

@@ -151,17 +151,17 @@ func TestKind_oneFile(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.env.Handlers.Register("file", filehandler.New())
-			if err := os.Mkdir(filepath.Join(w.env.Root, "etc"), 0o755); err != nil {
+			w.Env.Handlers.Register("file", filehandler.New())
+			if err := os.Mkdir(filepath.Join(w.Env.Root, "etc"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Symlink("x", filepath.Join(w.env.Root, "etc/l")); err != nil {
+			if err := os.Symlink("x", filepath.Join(w.Env.Root, "etc/l")); err != nil {
 				t.Fatal(err)
 			}
-			if got := text(validate(t.Context(), w.env, tt.docs)[1]); got != tt.validate {
+			if got := text(validate(t.Context(), w.Env, tt.docs)[1]); got != tt.validate {
 				t.Errorf("validate: %q, want %q", got, tt.validate)
 			}
-			ts, err := targets(t.Context(), w.env, tt.docs)
+			ts, err := targets(t.Context(), w.Env, tt.docs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestKind_oneFile(t *testing.T) {
 			if got != tt.apply {
 				t.Errorf("apply: %q, want %q", got, tt.apply)
 			}
-			content, err := os.ReadFile(filepath.Join(w.env.Root, "etc/x"))
+			content, err := os.ReadFile(filepath.Join(w.Env.Root, "etc/x"))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Fatal(err)
 			}

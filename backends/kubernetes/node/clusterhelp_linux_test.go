@@ -23,7 +23,7 @@ const lastly = "zz-lastly"
 func newDebugWorld(t *testing.T, s *kubetest.Server) *clusterWorld {
 	t.Helper()
 	w := newClusterWorld(t, s)
-	w.env.Log = slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.Env.Log = slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.settings.DefaultInterval = 10 * time.Hour
 	w.apply(t, lastly, body{"type": "setting", "params": body{"path": "relative"}})
 	return w
@@ -131,7 +131,7 @@ func (w *clusterWorld) last(name string) (last string) {
 // hand writes a file of the machine as a person would.
 func (w *clusterWorld) hand(t *testing.T, name, content string) {
 	t.Helper()
-	path := filepath.Join(w.env.Root, name)
+	path := filepath.Join(w.Env.Root, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -21,9 +21,9 @@ func TestCluster_secretsAreNowhereElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newDebugWorld(t, kubetest.Shared(t))
 			w.settings.DryRun = dry
-			w.env.Handlers.Register("file", fileplugin.New())
+			w.Env.Handlers.Register("file", fileplugin.New())
 			for _, how := range []string{"fails", "panics", "does nothing", "cannot look", "does not know"} {
-				w.env.Handlers.Register(strings.ReplaceAll("tells "+how, " ", "-"), talker{w.handler, how})
+				w.Env.Handlers.Register(strings.ReplaceAll("tells "+how, " ", "-"), talker{w.Handler, how})
 			}
 			w.object(t, "secrets/hidden", body{"data": body{"key": base64.StdEncoding.EncodeToString([]byte(secret)), "mode": base64.StdEncoding.EncodeToString([]byte("hunter2"))}})
 			config := func(kind string, params body) body {
@@ -58,7 +58,7 @@ func TestCluster_secretsAreNowhereElse(t *testing.T) {
 				w.until(t, "a visit of "+name, func() bool { return w.visits(name) > 0 })
 			}
 			for file, mode := range map[string]os.FileMode{"hidden": 0o600, "told": 0o640} {
-				info, err := os.Stat(w.env.Root + "/etc/" + file)
+				info, err := os.Stat(w.Env.Root + "/etc/" + file)
 				switch {
 				case dry && err == nil:
 					t.Errorf("a dry run wrote %s", file)
@@ -80,7 +80,7 @@ func TestCluster_secretsAreNowhereElse(t *testing.T) {
 				said[path] = string(list)
 			}
 			answer := httptest.NewRecorder()
-			w.agent.metrics.Handler(w.env.Log).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+			w.agent.metrics.Handler(w.Env.Log).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 			said["metrics"] = answer.Body.String()
 			for where, text := range said {
 				for _, form := range []string{"hunter2", "correct-horse", base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawStdEncoding.EncodeToString([]byte("hunter2"))} {

@@ -16,8 +16,8 @@ import (
 // what the engine expects.
 func TestTargets_contract(t *testing.T) {
 	w := newWorld(t)
-	w.edit(t, "old")
-	journal := filepath.Join(w.env.Root, journalDir, "open.json")
+	w.Edit(t, "old")
+	journal := filepath.Join(w.Env.Root, journalDir, "open.json")
 	if err := os.MkdirAll(filepath.Dir(journal), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestTargets_contract(t *testing.T) {
 	}
 	contract.Target(t, contract.Targets{
 		New: func(t testing.TB, run command.Runner) []drift.Target {
-			env := w.env
+			env := w.Env
 			env.Run = func(string) command.Runner { return run }
 			ts, err := targets(t.Context(), env, []plugin.Doc{
 				{Source: "one.yaml", Data: []byte(settingDoc + services)},
@@ -42,8 +42,8 @@ func TestTargets_contract(t *testing.T) {
 			}
 			return append(ts, leftover{m.restarts("gone", "open.json")})
 		},
-		Run:  w.systemd,
-		Root: w.env.Root,
+		Run:  w.Systemd,
+		Root: w.Env.Root,
 	})
 }
 
@@ -57,7 +57,7 @@ func TestTargets_badDocumentsLetOthersGoOn(t *testing.T) {
 		{Source: "e1.yaml", Data: []byte(doc("e", "one"))},
 		{Source: "e2.yaml", Data: []byte(doc("e", "two"))},
 	}
-	ts, err := targets(t.Context(), w.env, docs)
+	ts, err := targets(t.Context(), w.Env, docs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,14 +75,14 @@ func TestTargets_badDocumentsLetOthersGoOn(t *testing.T) {
 			t.Errorf("%s: target %q, error %q, want %q, %q", docs[i].Source, res.Target, text(res.Err), want[i].id, want[i].err)
 		}
 	}
-	if entries, err := os.ReadDir(filepath.Join(w.env.Root, "etc")); err != nil || len(entries) != 1 {
+	if entries, err := os.ReadDir(filepath.Join(w.Env.Root, "etc")); err != nil || len(entries) != 1 {
 		t.Errorf("the machine holds %v, %v; want a alone", entries, err)
 	}
 }
 
 func TestValidate_judgesEachDocument(t *testing.T) {
 	w := newWorld(t)
-	errs := validate(t.Context(), w.env, []plugin.Doc{
+	errs := validate(t.Context(), w.Env, []plugin.Doc{
 		{Source: "a.yaml", Data: []byte(doc("a", "one"))},
 		{Source: "b.yaml", Data: []byte(strings.Replace(doc("b", "one"), "setting", "seting", 1))},
 		{Source: "c.yaml", Data: []byte(strings.Replace(doc("c", "one"), "path: /", "path: ", 1) + "---\n" + doc("d", "one"))},
@@ -100,7 +100,7 @@ func TestValidate_judgesEachDocument(t *testing.T) {
 			t.Errorf("document %d: %q, want %q", i, got, want)
 		}
 	}
-	if entries, err := os.ReadDir(w.env.Root); err != nil || len(entries) != 0 {
+	if entries, err := os.ReadDir(w.Env.Root); err != nil || len(entries) != 0 {
 		t.Errorf("the machine holds %v, %v", entries, err)
 	}
 }

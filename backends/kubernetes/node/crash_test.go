@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/core/command"
@@ -29,9 +31,9 @@ func TestTarget_killedAtEveryStep(t *testing.T) {
 func killed(t *testing.T, journal string) {
 	contract.Crash(t, contract.Crashes{
 		Setup: func(t testing.TB, dir string) {
-			s := &systemd{file: filepath.Join(dir, "systemd.json")}
-			s.change(t, func(u *units) {
-				u.Units = map[string]*unit{"a.service": {Starts: 1, Active: "active"}, "b.service": {Starts: 1, Active: "active"}}
+			s := &nodetest.Systemd{File: filepath.Join(dir, "systemd.json")}
+			s.Change(t, func(u *nodetest.Units) {
+				u.Units = map[string]*nodetest.Unit{"a.service": {Starts: 1, Active: "active"}, "b.service": {Starts: 1, Active: "active"}}
 			})
 			folder := filepath.Join(dir, "root", journalDir)
 			if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -45,8 +47,8 @@ func killed(t *testing.T, journal string) {
 			}
 		},
 		Visit: func(ctx context.Context, dir string, hook drift.Hook) drift.Result {
-			s := &systemd{file: filepath.Join(dir, "systemd.json")}
-			env := plugin.Env{Root: filepath.Join(dir, "root"), Run: func(string) command.Runner { return s }, Handlers: handlers(newSetting())}
+			s := &nodetest.Systemd{File: filepath.Join(dir, "systemd.json")}
+			env := plugin.Env{Root: filepath.Join(dir, "root"), Run: func(string) command.Runner { return s }, Handlers: nodetest.Handlers(nodetest.NewSetting())}
 			m, err := openMachine(env)
 			if err != nil {
 				return drift.Result{Err: err}
@@ -64,8 +66,8 @@ func killed(t *testing.T, journal string) {
 			if journals, err := os.ReadDir(filepath.Join(root, journalDir)); err != nil || len(journals) != 0 {
 				t.Errorf("journals %v, %v", journals, err)
 			}
-			s := &systemd{file: filepath.Join(dir, "systemd.json")}
-			log := s.log(t)
+			s := &nodetest.Systemd{File: filepath.Join(dir, "systemd.json")}
+			log := s.Log(t)
 			restarts := slices.DeleteFunc(log, func(c string) bool { return c == "daemon-reload" })
 			if diff := cmp.Diff([]string{"restart a.service", "restart b.service"}, restarts); diff != "" {
 				t.Errorf("restarts (-want +got):\n%s", diff)

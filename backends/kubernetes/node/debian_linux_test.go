@@ -22,15 +22,15 @@ import (
 func newDebianWorld(t *testing.T) *agentWorld {
 	parts.Need(t, "root", "debian-root", "chroot")
 	w := newAgentWorld(t)
-	w.env.Root = parts.Debian(t)
-	w.settings.HostRoot, w.settings.Once = w.env.Root, true
-	runners, err := command.Runners(w.env.Root, command.Chroot)
+	w.Env.Root = parts.Debian(t)
+	w.settings.HostRoot, w.settings.Once = w.Env.Root, true
+	runners, err := command.Runners(w.Env.Root, command.Chroot)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.env.Run = runners
-	w.env.Handlers = plugin.NewRegistry[handler.Handler]("handler")
-	w.env.Handlers.Register("file", filehandler.New())
+	w.Env.Run = runners
+	w.Env.Handlers = plugin.NewRegistry[handler.Handler]("handler")
+	w.Env.Handlers.Register("file", filehandler.New())
 	return w
 }
 
@@ -58,7 +58,7 @@ spec:
 		if got := w.content(t, "motd"); got != "kept\n" {
 			t.Errorf("pass %d: content %q", pass, got)
 		}
-		m, err := openMachine(w.env)
+		m, err := openMachine(w.Env)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ spec:
 			t.Errorf("output (-want +got):\n%s", diff)
 		}
 	}
-	info, err := os.Stat(filepath.Join(w.env.Root, "var/backups/keel/key"))
+	info, err := os.Stat(filepath.Join(w.Env.Root, "var/backups/keel/key"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,10 +117,10 @@ spec:
 	if st.Uid != 34 || st.Gid != 33 || info.Mode() != 0o640 { // Debian's own numbers
 		t.Errorf("owner %d:%d, mode %v", st.Uid, st.Gid, info.Mode())
 	}
-	if _, err := os.Lstat(filepath.Join(w.env.Root, "etc/debian_version")); !os.IsNotExist(err) {
+	if _, err := os.Lstat(filepath.Join(w.Env.Root, "etc/debian_version")); !os.IsNotExist(err) {
 		t.Errorf("debian_version: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(w.env.Root, "usr/lib/keel/example.conf")); err != nil {
+	if _, err := os.Stat(filepath.Join(w.Env.Root, "usr/lib/keel/example.conf")); err != nil {
 		t.Error(err)
 	}
 }

@@ -23,7 +23,7 @@ func TestCluster_editedDuringAPass(t *testing.T) {
 	w.turn(t)
 	var once sync.Once
 	entered, leave := make(chan struct{}), make(chan struct{})
-	*w.handler.hold = func() { once.Do(func() { close(entered); <-leave }) }
+	*w.Handler.Hold = func() { once.Do(func() { close(entered); <-leave }) }
 	for _, name := range []string{"during-a", "during-b", "during-c"} {
 		w.hand(t, "etc/"+name, "by hand")
 	}

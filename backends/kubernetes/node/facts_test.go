@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/core/plugin"
@@ -17,18 +19,18 @@ import (
 // printed runs the subcommand facts on a machine with an os-release.
 func printed(t *testing.T, form, file string) (out string, err error) {
 	t.Helper()
-	w := newWorld(t)
-	if err := os.MkdirAll(filepath.Join(w.env.Root, "etc"), 0o755); err != nil {
+	w := nodetest.NewWorld(t)
+	if err := os.MkdirAll(filepath.Join(w.Env.Root, "etc"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(w.env.Root, "etc/os-release"), []byte("ID=debian\nNAME='Debian\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(w.Env.Root, "etc/os-release"), []byte("ID=debian\nNAME='Debian\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var buf bytes.Buffer
-	w.env.Out = &buf
+	w.Env.Out = &buf
 	s := FactsRole().Settings().(*factSettings)
-	s.Root, s.Facts, s.Output = w.env.Root, file, form
-	err = FactsRole().Run(t.Context(), w.env, s)
+	s.Root, s.Facts, s.Output = w.Env.Root, file, form
+	err = FactsRole().Run(t.Context(), w.Env, s)
 	return buf.String(), err
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/core/host"
@@ -27,7 +29,7 @@ type testFolder struct {
 
 func newTestFolder(t *testing.T) *testFolder {
 	f := &testFolder{clock: now}
-	f.folder = &folder{dir: t.TempDir(), handlers: handlers(newSetting()), now: func() time.Time { return f.clock },
+	f.folder = &folder{dir: t.TempDir(), handlers: nodetest.Handlers(nodetest.NewSetting()), now: func() time.Time { return f.clock },
 		log: slog.New(slog.NewTextHandler(&f.said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}

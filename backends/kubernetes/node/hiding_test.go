@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/plugin"
@@ -61,7 +63,7 @@ func TestHiding_errors(t *testing.T) {
 // A talker is a handler that shows what it is given, wherever it can, and knows
 // nothing of Secrets.
 type talker struct {
-	setting
+	nodetest.Setting
 	how string
 }
 
@@ -76,7 +78,7 @@ func (h talker) Ensure(ctx context.Context, root string, params map[string]strin
 	case "does nothing":
 		return false, nil
 	}
-	return h.setting.Ensure(ctx, root, params)
+	return h.Setting.Ensure(ctx, root, params)
 }
 
 func (h talker) Observe(ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
@@ -89,7 +91,7 @@ func (h talker) Observe(ctx context.Context, m handler.Machine, params map[strin
 		return drift.State{{Path: drift.Path{"value"}, Value: params["value"]}},
 			drift.State{{Path: drift.Path{"value"}, Value: drift.Unknown{Kind: drift.Offline, Reason: "is it " + params["value"] + "?"}, Note: params["value"]}}, nil
 	}
-	return h.setting.Observe(ctx, m, params)
+	return h.Setting.Observe(ctx, m, params)
 }
 
 // Whatever a handler does that knows nothing of Secrets, none is shown.
@@ -98,10 +100,10 @@ func TestAgent_handlerThatTells(t *testing.T) {
 		for _, dry := range []bool{false, true} {
 			w := newAgentWorld(t)
 			w.osRelease(t, "ID=debian\n")
-			w.env.Handlers = plugin.NewRegistry[handler.Handler]("handler")
-			w.env.Handlers.Register("file", talker{w.handler, how})
+			w.Env.Handlers = plugin.NewRegistry[handler.Handler]("handler")
+			w.Env.Handlers.Register("file", talker{w.Handler, how})
 			w.settings.DryRun = dry
-			if err := os.WriteFile(filepath.Join(w.env.Root, "etc/a"), []byte("password=old-hunter2\n"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(w.Env.Root, "etc/a"), []byte("password=old-hunter2\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			w.write(t, "a.yaml", strings.Replace(secretConfig, "content:", "value:", 1))

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,7 +27,7 @@ const nodeConfigs = "/apis/keel.tlspu.io/v1alpha1/nodeconfigs"
 
 // A clusterWorld is a machine below a Node of a real API server, with an agent.
 type clusterWorld struct {
-	*world
+	*nodetest.World
 	server   *kubetest.Server
 	node     string
 	settings settings
@@ -56,19 +58,19 @@ func (b *syncedBuffer) String() string {
 func newClusterWorld(t *testing.T, s *kubetest.Server) *clusterWorld {
 	t.Helper()
 	s.InstallCRDs(t, "../../../deploy/kubernetes/crd")
-	w := &clusterWorld{world: newWorld(t), server: s, node: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
+	w := &clusterWorld{World: nodetest.NewWorld(t), server: s, node: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))}
 	s.Node(t, corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: w.node, Labels: map[string]string{"role": "web"}},
 		Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{KubeletVersion: "v1.37.2"}},
 	})
 	w.settings = *Role().Settings().(*settings)
-	w.settings.HostRoot, w.settings.NodeName = w.env.Root, w.node
+	w.settings.HostRoot, w.settings.NodeName = w.Env.Root, w.node
 	w.settings.Kubeconfig = s.Kubeconfig(t, s.Admin())
 	w.settings.SourceNamespaces = []string{"default"}
 	w.settings.MetricsAddr, w.settings.HealthAddr = "127.0.0.1:0", "127.0.0.1:0"
-	w.env.Now = func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
-	w.env.UID = os.Geteuid()
-	w.env.Log = slog.New(slog.NewTextHandler(&w.log, nil))
+	w.Env.Now = func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+	w.Env.UID = os.Geteuid()
+	w.Env.Log = slog.New(slog.NewTextHandler(&w.log, nil))
 	return w
 }
 
@@ -76,7 +78,7 @@ func newClusterWorld(t *testing.T, s *kubetest.Server) *clusterWorld {
 func (w *clusterWorld) start(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	a, err := newAgent(ctx, w.env, w.settings)
+	a, err := newAgent(ctx, w.Env, w.settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,7 @@ func (w *clusterWorld) until(t *testing.T, what string, ok func() bool) {
 }
 
 func (w *clusterWorld) content(name string) string {
-	data, _ := os.ReadFile(w.env.Root + "/etc/" + name)
+	data, _ := os.ReadFile(w.Env.Root + "/etc/" + name)
 	return string(data)
 }
 

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/test/kubetest"
@@ -22,7 +24,7 @@ import (
 
 // A counter is a handler that finds everything in order, and counts.
 type counter struct {
-	setting
+	nodetest.Setting
 	visits *atomic.Int64
 	newest *atomic.Value // "value" of the last one visited
 }
@@ -64,8 +66,8 @@ func TestCluster_tenThousandNodeConfigs(t *testing.T) {
 	if raced() {
 		number = 2_000
 	}
-	c := counter{w.handler, new(atomic.Int64), new(atomic.Value)}
-	w.env.Handlers.Register("counter", c)
+	c := counter{w.Handler, new(atomic.Int64), new(atomic.Value)}
+	w.Env.Handlers.Register("counter", c)
 	w.settings.DefaultInterval = 10 * time.Hour
 	start := time.Now()
 	w.fill(t, number, func(i int) body {

@@ -20,9 +20,9 @@ func TestCluster_onceEnds(t *testing.T) {
 		"configMaps": []any{body{"namespace": "default", "name": name, "as": "c"}}})
 	w.settings.Once = true
 	var out strings.Builder
-	w.env.Out = &out
+	w.Env.Out = &out
 	ended := make(chan error, 1)
-	go func() { ended <- Role().Run(t.Context(), w.env, &w.settings) }()
+	go func() { ended <- Role().Run(t.Context(), w.Env, &w.settings) }()
 	select {
 	case err := <-ended:
 		if err != nil {

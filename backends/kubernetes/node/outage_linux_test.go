@@ -20,7 +20,7 @@ func TestCluster_outage(t *testing.T) {
 	t.Parallel()
 	w := newDebugWorld(t, kubetest.Start(t, kubetest.Options{}))
 	var inside, most atomic.Int64
-	*w.handler.hold = func() {
+	*w.Handler.Hold = func() {
 		most.Store(max(most.Load(), inside.Add(1)))
 		inside.Add(-1)
 	}
@@ -52,7 +52,7 @@ func TestCluster_outage(t *testing.T) {
 		w.until(t, "a visit", func() bool { return w.visits(name(0)) > before })
 	}
 	w.until(t, "the restart that failed first", func() bool {
-		journals, err := os.ReadDir(filepath.Join(w.env.Root, journalDir))
+		journals, err := os.ReadDir(filepath.Join(w.Env.Root, journalDir))
 		return w.starts(t, "a.service") == 4 && err == nil && len(journals) == 0
 	})
 	for _, i := range []int{1, 4, 7} {
@@ -161,7 +161,7 @@ func TestCluster_clockJumps(t *testing.T) {
 		}
 	}
 	// It is set back while a pass runs, and nothing wakes the agent.
-	*w.handler.hold = func() { w.ahead.Add(-int64(3 * time.Hour)) }
+	*w.Handler.Hold = func() { w.ahead.Add(-int64(3 * time.Hour)) }
 	w.hand(t, "etc/jumps", "by hand")
 	w.after(t, time.Hour)
 	if got := w.content("jumps"); got != "x" {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tlspu/keel/api/v1alpha1"
@@ -24,26 +26,26 @@ import (
 // starts is how often a unit was started.
 func (w *clusterWorld) starts(t *testing.T, unit string) (n int) {
 	t.Helper()
-	w.systemd.change(t, func(u *units) { n = u.Units[unit].Starts })
+	w.Systemd.Change(t, func(u *nodetest.Units) { n = u.Units[unit].Starts })
 	return n
 }
 
 // fails makes the next starts of a unit fail.
 func (w *clusterWorld) fails(t *testing.T, unit string, n int) {
 	t.Helper()
-	w.systemd.change(t, func(u *units) { u.Units[unit].Fails = n })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units[unit].Fails = n })
 }
 
 // journaled reports whether restarts of a NodeConfig are noted on the machine.
 func (w *clusterWorld) journaled(name string) bool {
-	_, err := os.Stat(w.env.Root + journalDir + "/" + name + suffix)
+	_, err := os.Stat(w.Env.Root + journalDir + "/" + name + suffix)
 	return err == nil
 }
 
 // note writes a journal as an agent that was killed would have left it.
 func (w *clusterWorld) note(t *testing.T, name string, phase string, unit string) {
 	t.Helper()
-	m, err := openMachine(w.env)
+	m, err := openMachine(w.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +63,7 @@ func (w *clusterWorld) note(t *testing.T, name string, phase string, unit string
 func (w *clusterWorld) metric(t *testing.T, series string) string {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	w.agent.metrics.Handler(w.env.Log).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	w.agent.metrics.Handler(w.Env.Log).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	m := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(series) + ` (\S+)$`).FindStringSubmatch(answer.Body.String())
 	if m == nil {
 		return ""
@@ -172,7 +174,7 @@ func TestCluster_deletedDuringAPass(t *testing.T) {
 	w.until(t, "both statuses", func() bool { a, b := state(); return a && b && w.journaled("during-b") })
 	var once sync.Once
 	entered, leave := make(chan struct{}), make(chan struct{})
-	*w.handler.hold = func() { once.Do(func() { close(entered); <-leave }) }
+	*w.Handler.Hold = func() { once.Do(func() { close(entered); <-leave }) }
 	w.hand(t, "etc/during-a", "by hand")
 	w.ahead.Add(int64(10 * time.Hour))
 	<-entered
@@ -226,7 +228,7 @@ func TestCluster_waitIsNoResult(t *testing.T) {
 	w.until(t, "the status", func() bool { s, _ := w.status(t, "waits"); return s.Changed })
 	w.turn(t)
 	before, _ := w.status(t, "waits")
-	*w.handler.fail = &drift.Wait{Until: w.env.Now().Add(11 * time.Hour), Reason: "dpkg is busy"}
+	*w.Handler.Fail = &drift.Wait{Until: w.Env.Now().Add(11 * time.Hour), Reason: "dpkg is busy"}
 	w.hand(t, "etc/waits", "by hand")
 	visits := w.visits("waits")
 	w.ahead.Add(int64(10 * time.Hour))
@@ -238,7 +240,7 @@ func TestCluster_waitIsNoResult(t *testing.T) {
 	if got := w.metric(t, `keel_failures_total{handler="blind"}`); got != "0" {
 		t.Errorf("%s failures", got)
 	}
-	*w.handler.fail = nil
+	*w.Handler.Fail = nil
 	w.hand(t, "etc/waits", "by hand")
 	w.ahead.Add(int64(2 * time.Hour))
 	w.until(t, "the file", func() bool { return w.content("waits") == "x" })
@@ -259,15 +261,15 @@ func TestCluster_waitIsNoResult(t *testing.T) {
 // Restarts that are owed whatever a NodeConfig says by now do not wait for what it
 // reads.
 func TestAgent_journalOfWhatIsNotRead(t *testing.T) {
-	w := &clusterWorld{world: newWorld(t)}
-	w.env.Log = testLog(t)
+	w := &clusterWorld{World: nodetest.NewWorld(t)}
+	w.Env.Log = nodetest.Log(t)
 	w.note(t, "made", restart.Restarting, "a.service")
 	w.note(t, "making", restart.Ensuring, "b.service")
 	w.note(t, "broken", restart.Restarting, "b.service")
-	if err := os.WriteFile(w.env.Root+journalDir+"/broken.json", []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(w.Env.Root+journalDir+"/broken.json", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := openMachine(w.env)
+	m, err := openMachine(w.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +286,7 @@ func TestAgent_journalOfWhatIsNotRead(t *testing.T) {
 		{"it is kept", true, nil, ""},
 		{"it cannot be kept", true, errors.New("a mistake"), "broken made making"},
 	} {
-		a := &agent{env: w.env, machine: m, entries: map[string]*entry{}}
+		a := &agent{env: w.Env, machine: m, entries: map[string]*entry{}}
 		for _, name := range []string{"broken", "made", "making"} {
 			c := &config{name: name, err: tt.err}
 			a.entries[name] = &entry{config: c, of: c, content: c}

@@ -29,10 +29,10 @@ func (w *agentWorld) factsFile(t *testing.T, content string) {
 // osRelease writes a file of the machine.
 func (w *agentWorld) osRelease(t *testing.T, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(w.env.Root, "etc"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(w.Env.Root, "etc"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(w.env.Root, "etc/os-release"), []byte(content), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.Env.Root, "etc/os-release"), []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -62,9 +62,9 @@ func TestAgent_templates(t *testing.T) {
 	if got := w.content(t, "a"); got != "debian web" {
 		t.Errorf("content %q", got)
 	}
-	w.restarts(t, "daemon-reload", "restart a.service")
+	w.Restarts(t, "daemon-reload", "restart a.service")
 	w.fails(t, "b", "spec.params.value: line 1, column 4: .Node.Name is not known: nobody gave it")
-	if _, err := os.Stat(filepath.Join(w.env.Root, "etc/b")); err == nil {
+	if _, err := os.Stat(filepath.Join(w.Env.Root, "etc/b")); err == nil {
 		t.Error("a file was written from a template with an error")
 	}
 	if w.content(t, "c") != "one" {
@@ -82,7 +82,7 @@ func TestAgent_templates(t *testing.T) {
 	if got := w.content(t, "a"); got != "debian db" {
 		t.Errorf("after the interval: %q", got)
 	}
-	w.restarts(t, "daemon-reload", "restart b.service")
+	w.Restarts(t, "daemon-reload", "restart b.service")
 }
 
 // Without facts what is kept goes on being kept, with those of before.
@@ -92,8 +92,8 @@ func TestAgent_factsCannotBeCollected(t *testing.T) {
 	w.write(t, "a.yaml", with("a", "{{ .Node.Name }}", ""))
 	w.pass(t)
 	w.factsFile(t, "node: {nam: n2}\n")
-	w.edit(t, "x")
-	if err := os.Remove(filepath.Join(w.env.Root, "etc/a")); err != nil {
+	w.Edit(t, "x")
+	if err := os.Remove(filepath.Join(w.Env.Root, "etc/a")); err != nil {
 		t.Fatal(err)
 	}
 	w.later(t, time.Hour)
@@ -104,7 +104,7 @@ func TestAgent_factsCannotBeCollected(t *testing.T) {
 		t.Errorf("said %d times:\n%s", n, &w.log)
 	}
 	w.stop(t)
-	if _, err := newAgent(t.Context(), w.env, w.settings); err == nil || !strings.Contains(err.Error(), "line 1: node.nam: unknown key") {
+	if _, err := newAgent(t.Context(), w.Env, w.settings); err == nil || !strings.Contains(err.Error(), "line 1: node.nam: unknown key") {
 		t.Errorf("a new agent starts with %v", err)
 	}
 }
@@ -158,7 +158,7 @@ func TestAgent_excludedOwnsNothing(t *testing.T) {
 	}
 	w.write(t, "a.yaml", both("a", "db"))
 	w.write(t, "b.yaml", both("b", "web"))
-	journal := filepath.Join(w.env.Root, journalDir, "a.json")
+	journal := filepath.Join(w.Env.Root, journalDir, "a.json")
 	if err := os.MkdirAll(filepath.Dir(journal), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestAgent_excludedOwnsNothing(t *testing.T) {
 	if got := w.content(t, "same"); got != "b" {
 		t.Errorf("content %q", got)
 	}
-	w.restarts(t, "restart b.service")
+	w.Restarts(t, "restart b.service")
 }
 
 // What a template names is claimed, also while another part of it fails.
@@ -268,8 +268,8 @@ func secretDoc(value string) string {
 
 func TestAgent_secrets(t *testing.T) {
 	w := newAgentWorld(t)
-	w.env.Handlers.Register("file", fileplugin.New())
-	w.env.Log = slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.Env.Handlers.Register("file", fileplugin.New())
+	w.Env.Log = slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.settings.DefaultInterval = 24 * time.Hour
 	w.osRelease(t, "ID=debian\n")
 	w.write(t, "a.yaml", secretConfig)
@@ -280,7 +280,7 @@ func TestAgent_secrets(t *testing.T) {
 	if got := w.content(t, "a"); got != "password="+pass+"\n" {
 		t.Errorf("content %q", got)
 	}
-	if info, err := os.Stat(filepath.Join(w.env.Root, "etc/a")); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(filepath.Join(w.Env.Root, "etc/a")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 
@@ -352,12 +352,12 @@ func (w *agentWorld) grep(t *testing.T) {
 // Nothing that the command line prints holds a Secret.
 func TestTargets_secretsAreWithheld(t *testing.T) {
 	w := newAgentWorld(t)
-	w.env.Handlers.Register("file", fileplugin.New())
+	w.Env.Handlers.Register("file", fileplugin.New())
 	w.osRelease(t, "ID=debian\n")
 	docs := []plugin.Doc{{Source: "a.yaml", Data: []byte(secretConfig)}, {Source: "db.yaml", Data: []byte(secretDoc(pass))}}
 	var said []string
 	for range 2 {
-		list, err := targets(t.Context(), w.env, docs)
+		list, err := targets(t.Context(), w.Env, docs)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%d targets, %v", len(list), err)
 		}
@@ -372,7 +372,7 @@ func TestTargets_secretsAreWithheld(t *testing.T) {
 			}
 		}
 	}
-	for _, err := range validate(t.Context(), w.env, docs) {
+	for _, err := range validate(t.Context(), w.Env, docs) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -413,15 +413,15 @@ func TestValidate_withFacts(t *testing.T) {
 			`spec.services[0]: "debian " is no name of a unit: use letters, digits and @ . _ : \ and, but not first, -`,
 			"line 4: data.text: must be a string, write text: \"7\"\nConfigMap default/app is in d.yaml and in h.yaml: remove one"}},
 	} {
-		w.env.Facts = tt.facts
-		for i, err := range validate(t.Context(), w.env, docs) {
+		w.Env.Facts = tt.facts
+		for i, err := range validate(t.Context(), w.Env, docs) {
 			if got := text(err); got != tt.want[i] {
 				t.Errorf("facts %q, %s: %q, want %q", tt.facts, docs[i].Source, got, tt.want[i])
 			}
 		}
 	}
-	w.env.Facts = filepath.Join(t.TempDir(), "none")
-	if errs := validate(t.Context(), w.env, docs[:1]); errs[0] == nil || !strings.Contains(errs[0].Error(), "no such file") {
+	w.Env.Facts = filepath.Join(t.TempDir(), "none")
+	if errs := validate(t.Context(), w.Env, docs[:1]); errs[0] == nil || !strings.Contains(errs[0].Error(), "no such file") {
 		t.Errorf("without the file: %v", errs)
 	}
 }
@@ -443,7 +443,7 @@ func TestAgent_factsOfAnotherRoot(t *testing.T) {
 	w.osRelease(t, "ID=debian\n")
 	w.write(t, "a.yaml", with("a", "{{ .OS.ID }}", ""))
 	w.pass(t)
-	if err := os.Rename(w.env.Root, w.env.Root+".old"); err != nil {
+	if err := os.Rename(w.Env.Root, w.Env.Root+".old"); err != nil {
 		t.Fatal(err)
 	}
 	w.later(t, time.Hour)

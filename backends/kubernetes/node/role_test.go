@@ -20,20 +20,20 @@ func TestAgent_dryRunWritesNothing(t *testing.T) {
 	w := newAgentWorld(t)
 	w.settings.DryRun, w.settings.Once = true, true
 	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service], ", 1))
-	orphan := filepath.Join(w.env.Root, journalDir, "gone.json")
+	orphan := filepath.Join(w.Env.Root, journalDir, "gone.json")
 	if err := os.MkdirAll(filepath.Dir(orphan), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(orphan, []byte(`{"phase":"ensuring","units":{"b.service":""}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	root, state := contract.Snapshot(t, w.env.Root), contract.Snapshot(t, filepath.Dir(w.settings.ConfigDir))
+	root, state := contract.Snapshot(t, w.Env.Root), contract.Snapshot(t, filepath.Dir(w.settings.ConfigDir))
 	if err := w.run(t); err != nil {
 		t.Error(err)
 	}
-	root.Unchanged(t, w.env.Root, "a dry run")
+	root.Unchanged(t, w.Env.Root, "a dry run")
 	state.Unchanged(t, filepath.Dir(w.settings.ConfigDir), "a dry run")
-	w.restarts(t)
+	w.Restarts(t)
 	want := "would change restart/gone\n  would restart b.service\n" +
 		"would change a\n  would note that a.service may need a restart\n  would ensure path:/etc/a (value)\n" +
 		"  would note what must be restarted\n  would restart a.service\n"
@@ -68,27 +68,27 @@ func TestRole_once(t *testing.T) {
 			"changed   a\nerror     DIR/b.yaml: not valid YAML: line 1: did not find expected node content\n", 2},
 		{"failed", func(w *agentWorld) {
 			w.write(t, "a.yaml", doc("a", "one"))
-			*w.handler.fail = errors.New("disk\non fire")
+			*w.Handler.Fail = errors.New("disk\non fire")
 		},
 			"error     a: ensure path:/etc/a (value): disk; on fire\n", 16},
 		{"all of it", func(w *agentWorld) {
 			w.write(t, "a.yaml", doc("a", "one"))
 			w.write(t, "b.yaml", "a: [")
 			w.write(t, "c.yaml", strings.Replace(doc("c", "one"), "path: /", "path: ", 1))
-			*w.handler.fail = errors.New("disk on fire")
+			*w.Handler.Fail = errors.New("disk on fire")
 		}, "error     a: ensure path:/etc/a (value): disk on fire\nerror     c: DIR/c.yaml: params.path: must be absolute\n" +
 			"error     DIR/b.yaml: not valid YAML: line 1: did not find expected node content\n", 2},
 		{"no folder", func(w *agentWorld) { w.settings.ConfigDir = "/nowhere" }, "", 2},
-		{"no machine", func(w *agentWorld) { w.env.Root = "/nowhere" }, "", 2},
+		{"no machine", func(w *agentWorld) { w.Env.Root = "/nowhere" }, "", 2},
 		{"a short interval", func(w *agentWorld) { w.settings.DefaultInterval = time.Second }, "", 3},
 		{"one folder for both", func(w *agentWorld) { w.settings.StateDir = w.settings.ConfigDir }, "", 3},
-		{"this machine, and not root", func(w *agentWorld) { w.env.Root, w.env.UID = "/", 1000 }, "", 15},
+		{"this machine, and not root", func(w *agentWorld) { w.Env.Root, w.Env.UID = "/", 1000 }, "", 15},
 		{"this machine through a link, and not root", func(w *agentWorld) {
 			link := filepath.Join(t.TempDir(), "link")
 			if err := os.Symlink("/", link); err != nil {
 				t.Fatal(err)
 			}
-			w.env.Root, w.env.UID = link, 1000
+			w.Env.Root, w.Env.UID = link, 1000
 		}, "", 15},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 // Output that is lost is said by the exit code, and keeps nothing from its visit.
 func TestRole_onceWithoutOutput(t *testing.T) {
 	w := newAgentWorld(t)
-	w.settings.Once, w.env.Out = true, full{}
+	w.settings.Once, w.Env.Out = true, full{}
 	w.write(t, "a.yaml", doc("a", "one"))
 	w.write(t, "b.yaml", doc("b", "one"))
 	err := w.run(t)
@@ -136,31 +136,31 @@ func TestRole_onceWithoutOutput(t *testing.T) {
 
 // keep puts a value where the NodeConfig of a name wants it.
 func (w *agentWorld) keep(name, value string) {
-	_ = os.MkdirAll(filepath.Join(w.env.Root, "etc"), 0o755)
-	_ = os.WriteFile(filepath.Join(w.env.Root, "etc", name), []byte(value), 0o644)
+	_ = os.MkdirAll(filepath.Join(w.Env.Root, "etc"), 0o755)
+	_ = os.WriteFile(filepath.Join(w.Env.Root, "etc", name), []byte(value), 0o644)
 }
 
 // A signal lets the step that runs come to its end; the next agent does the rest.
 func TestAgent_signalLetsAStepFinish(t *testing.T) {
 	w := newAgentWorld(t)
-	w.env.Now = time.Now
+	w.Env.Now = time.Now
 	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service], ", 1))
 	ctx, cancel := context.WithCancel(t.Context())
-	*w.handler.hold = cancel
-	if err := Role().Run(ctx, w.env, &w.settings); err != nil {
+	*w.Handler.Hold = cancel
+	if err := Role().Run(ctx, w.Env, &w.settings); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.content(t, "a"); got != "one" {
 		t.Errorf("content %q", got)
 	}
-	w.restarts(t)
+	w.Restarts(t)
 	if got := w.states(t); len(got) != 0 {
 		t.Errorf("a visit that was called off wrote %v", got)
 	}
 	if log := w.log.String(); strings.Contains(log, "failed") || !strings.Contains(log, "agent ended") {
 		t.Errorf("log:\n%s", log)
 	}
-	m, err := openMachine(w.env)
+	m, err := openMachine(w.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,12 +168,12 @@ func TestAgent_signalLetsAStepFinish(t *testing.T) {
 	if err != nil || !open || rec.Phase != restart.Ensuring {
 		t.Errorf("journal %+v, open %v, %v", rec, open, err)
 	}
-	*w.handler.hold = nil
+	*w.Handler.Hold = nil
 	w.settings.Once = true
 	if err := w.run(t); err != nil {
 		t.Fatal(err)
 	}
-	w.restarts(t, "daemon-reload", "restart a.service")
+	w.Restarts(t, "daemon-reload", "restart a.service")
 }
 
 func TestAgent_dryRunLogsTheSteps(t *testing.T) {
@@ -201,8 +201,8 @@ func TestRole_onceInterrupted(t *testing.T) {
 			w.write(t, name+".yaml", strings.Replace(doc(name, "one"), "spec: {", "spec: {"+tt.services, 1))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		*w.handler.hold = cancel
-		if err := Role().Run(ctx, w.env, &w.settings); !errors.Is(err, context.Canceled) {
+		*w.Handler.Hold = cancel
+		if err := Role().Run(ctx, w.Env, &w.settings); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: error %v", tt.name, err)
 		}
 		if diff := cmp.Diff(tt.want, w.out.String()); diff != "" {

@@ -17,11 +17,11 @@ func TestAgent_anotherRoot(t *testing.T) {
 	w.write(t, "a.yaml", doc("a", "one"))
 	w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "spec: {", "spec: {services: [b.service], ", 1))
 	w.pass(t)
-	w.systemd.log(t)
-	if err := os.Rename(w.env.Root, w.env.Root+".old"); err != nil {
+	w.Systemd.Log(t)
+	if err := os.Rename(w.Env.Root, w.Env.Root+".old"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(w.env.Root, 0o755); err != nil {
+	if err := os.Mkdir(w.Env.Root, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	w.clock = w.clock.Add(time.Minute)
@@ -29,11 +29,11 @@ func TestAgent_anotherRoot(t *testing.T) {
 	if w.content(t, "a") != "one" || w.content(t, "b") != "one" {
 		t.Error("the new root is not kept")
 	}
-	w.restarts(t, "daemon-reload", "restart b.service")
+	w.Restarts(t, "daemon-reload", "restart b.service")
 	if s := w.status(t, "a"); s.LastResult != v1alpha1.Success || !s.Changed || !s.LastRunTime.Time.Equal(w.clock) {
 		t.Errorf("status %+v", s)
 	}
-	if files, err := os.ReadDir(filepath.Join(w.env.Root, journalDir)); err != nil || len(files) > 0 {
+	if files, err := os.ReadDir(filepath.Join(w.Env.Root, journalDir)); err != nil || len(files) > 0 {
 		t.Errorf("journals of the new root: %v, %v", files, err)
 	}
 	if n := strings.Count(w.log.String(), "another folder lies at the root"); n != 1 {
@@ -51,22 +51,22 @@ func TestAgent_noRoot(t *testing.T) {
 	w := newAgentWorld(t)
 	w.write(t, "a.yaml", doc("a", "one"))
 	w.pass(t)
-	if err := os.Rename(w.env.Root, w.env.Root+".old"); err != nil {
+	if err := os.Rename(w.Env.Root, w.Env.Root+".old"); err != nil {
 		t.Fatal(err)
 	}
 	w.later(t, poll)
 	s := w.status(t, "a")
-	if s.LastResult != v1alpha1.Error || !strings.Contains(s.Message, w.env.Root) || s.RestartPending {
+	if s.LastResult != v1alpha1.Error || !strings.Contains(s.Message, w.Env.Root) || s.RestartPending {
 		t.Errorf("status %+v", s)
 	}
 	w.later(t, 10*time.Minute)
-	if _, err := os.Stat(w.env.Root); err == nil {
+	if _, err := os.Stat(w.Env.Root); err == nil {
 		t.Error("the root was made")
 	}
 	if n := strings.Count(w.log.String(), "root cannot be opened"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, &w.log)
 	}
-	if err := os.Rename(w.env.Root+".old", w.env.Root); err != nil {
+	if err := os.Rename(w.Env.Root+".old", w.Env.Root); err != nil {
 		t.Fatal(err)
 	}
 	w.later(t, poll)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +39,7 @@ func TestEntry_interval(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{0: 0, time.Nanosecond: 0, -time.Hour: 0, 10 * time.Second: 10 * time.Second, time.Hour: time.Hour} {
 		doc := v1alpha1.Document{NodeConfig: &v1alpha1.NodeConfig{}}
 		doc.NodeConfig.Spec.Interval = &metav1.Duration{Duration: given}
-		if got := newConfig("", doc, handlers(newSetting())).interval; got != want {
+		if got := newConfig("", doc, nodetest.Handlers(nodetest.NewSetting())).interval; got != want {
 			t.Errorf("an interval of %s becomes %s, want %s", given, got, want)
 		}
 	}
@@ -155,7 +157,7 @@ func TestNewConfig_judges(t *testing.T) {
 		"two mistakes":        {"type: setting, services: ['{{ uper }}']", "params.path: must be absolute\nspec.services[0]: "},
 	} {
 		doc := v1alpha1.ParseOne([]byte("apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: a}\nspec: {" + tt.spec + "}\n"))
-		got := text(newConfig("a", doc, handlers(newSetting())).err)
+		got := text(newConfig("a", doc, nodetest.Handlers(nodetest.NewSetting())).err)
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}

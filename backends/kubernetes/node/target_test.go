@@ -7,31 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/core/restart"
 )
 
 // world is a machine with one NodeConfig.
-type world struct {
-	env     plugin.Env
-	handler setting
-	systemd *systemd
-}
+type world struct{ *nodetest.World }
 
-func newWorld(t testing.TB) *world {
-	w := &world{handler: newSetting(), systemd: newSystemd(t, "a.service", "b.service")}
-	w.env = plugin.Env{
-		Root:     t.TempDir(),
-		Run:      func(string) command.Runner { return w.systemd },
-		Handlers: handlers(w.handler),
-		Log:      testLog(t),
-	}
-	return w
-}
+func newWorld(t testing.TB) *world { return &world{nodetest.NewWorld(t)} }
 
 const settingDoc = `apiVersion: keel.tlspu.io/v1alpha1
 kind: NodeConfig
@@ -46,7 +34,7 @@ const services = "  services: [a.service, b.service]\n"
 // target makes the one target of a document, as the command line does.
 func (w *world) target(t testing.TB, doc string) drift.Planner {
 	t.Helper()
-	ts, err := targets(t.Context(), w.env, []plugin.Doc{{Source: "one.yaml", Data: []byte(doc)}})
+	ts, err := targets(t.Context(), w.Env, []plugin.Doc{{Source: "one.yaml", Data: []byte(doc)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +49,7 @@ func (w *world) ensure(t testing.TB, doc string) drift.Result {
 // journal opens the journal of the NodeConfig.
 func (w *world) journal(t testing.TB) *restart.File {
 	t.Helper()
-	m, err := openMachine(w.env)
+	m, err := openMachine(w.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,24 +66,6 @@ func (w *world) record(t testing.TB) (rec restart.Record, open bool) {
 	return rec, open
 }
 
-func (w *world) edit(t testing.TB, value string) {
-	t.Helper()
-	file := filepath.Join(w.env.Root, "etc/one")
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(value), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (w *world) restarts(t testing.TB, want ...string) {
-	t.Helper()
-	if diff := cmp.Diff(want, w.systemd.log(t)); diff != "" {
-		t.Errorf("systemctl (-want +got):\n%s", diff)
-	}
-}
-
 func texts(res drift.Result) (list []string) {
 	for _, o := range res.Steps {
 		list = append(list, o.Step.Text)
@@ -109,7 +79,7 @@ func TestTarget_changesAndRestartsOnce(t *testing.T) {
 	if res.Err != nil || !res.Changed {
 		t.Fatalf("changed %v, error %v", res.Changed, res.Err)
 	}
-	w.restarts(t, "daemon-reload", "restart a.service", "restart b.service")
+	w.Restarts(t, "daemon-reload", "restart a.service", "restart b.service")
 	if diff := cmp.Diff([]string{
 		"note that a.service, b.service may need a restart",
 		"ensure path:/etc/one (value)",
@@ -124,7 +94,7 @@ func TestTarget_changesAndRestartsOnce(t *testing.T) {
 	if res = w.ensure(t, settingDoc+services); res.Err != nil || res.Changed {
 		t.Errorf("second visit: changed %v, error %v", res.Changed, res.Err)
 	}
-	w.restarts(t)
+	w.Restarts(t)
 }
 
 func TestTarget_withoutServicesKeepsNoJournal(t *testing.T) {
@@ -136,31 +106,31 @@ func TestTarget_withoutServicesKeepsNoJournal(t *testing.T) {
 	if diff := cmp.Diff([]string{"ensure path:/etc/one (value)"}, texts(res)); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
-	if _, err := os.Stat(filepath.Join(w.env.Root, "var")); !os.IsNotExist(err) {
+	if _, err := os.Stat(filepath.Join(w.Env.Root, "var")); !os.IsNotExist(err) {
 		t.Errorf("a folder for journals was made: %v", err)
 	}
-	w.restarts(t)
+	w.Restarts(t)
 }
 
 // An Ensure that fails leaves the mark, and the restarts follow the next one that
 // succeeds, also when that one says unchanged.
 func TestTarget_failedEnsureOwesTheRestart(t *testing.T) {
 	w := newWorld(t)
-	*w.handler.fail = errors.New("disk on fire")
+	*w.Handler.Fail = errors.New("disk on fire")
 	res := w.ensure(t, settingDoc+services)
 	if res.Err == nil || !strings.Contains(res.Err.Error(), "disk on fire") {
 		t.Fatalf("error %v", res.Err)
 	}
-	w.restarts(t)
+	w.Restarts(t)
 	if rec, open := w.record(t); !open || rec.Phase != restart.Ensuring {
 		t.Fatalf("journal %+v, open %v", rec, open)
 	}
-	*w.handler.fail = nil
+	*w.Handler.Fail = nil
 	res = w.ensure(t, settingDoc+services)
 	if res.Err != nil {
 		t.Fatal(res.Err)
 	}
-	w.restarts(t, "daemon-reload", "restart a.service", "restart b.service")
+	w.Restarts(t, "daemon-reload", "restart a.service", "restart b.service")
 	if _, open := w.record(t); open {
 		t.Error("the journal is still open")
 	}
@@ -168,18 +138,18 @@ func TestTarget_failedEnsureOwesTheRestart(t *testing.T) {
 
 func TestTarget_failedRestartIsRetriedAlone(t *testing.T) {
 	w := newWorld(t)
-	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 1 })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 1 })
 	res := w.ensure(t, settingDoc+services)
 	if res.Err == nil || !strings.Contains(res.Err.Error(), "b.service") || strings.Contains(res.Err.Error(), "restart a.service:") {
 		t.Fatalf("error %v", res.Err)
 	}
-	w.restarts(t, "daemon-reload", "restart a.service", "restart b.service")
-	calls := w.handler.calls.Load()
+	w.Restarts(t, "daemon-reload", "restart a.service", "restart b.service")
+	calls := w.Handler.Calls.Load()
 	if res = w.ensure(t, settingDoc+services); res.Err != nil || !res.Changed {
 		t.Fatalf("changed %v, error %v", res.Changed, res.Err)
 	}
-	w.restarts(t, "restart b.service")
-	if w.handler.calls.Load() != calls {
+	w.Restarts(t, "restart b.service")
+	if w.Handler.Calls.Load() != calls {
 		t.Error("the handler was run for a restart that is pending")
 	}
 }
@@ -188,27 +158,27 @@ func TestTarget_failedRestartIsRetriedAlone(t *testing.T) {
 // of units that were restarted already.
 func TestTarget_changeWhileARestartIsPending(t *testing.T) {
 	w := newWorld(t)
-	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 1 })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 1 })
 	w.ensure(t, settingDoc+services)
-	w.systemd.log(t)
-	w.edit(t, "by hand")
+	w.Systemd.Log(t)
+	w.Edit(t, "by hand")
 	if res := w.ensure(t, settingDoc+services); res.Err != nil {
 		t.Fatal(res.Err)
 	}
-	w.restarts(t, "daemon-reload", "restart a.service", "restart b.service")
+	w.Restarts(t, "daemon-reload", "restart a.service", "restart b.service")
 }
 
 // Of an edited NodeConfig the units of both editions are restarted, each once.
 func TestTarget_editedWhileARestartIsPending(t *testing.T) {
 	w := newWorld(t)
-	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 1 })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 1 })
 	w.ensure(t, settingDoc+"  services: [b.service]\n")
-	w.systemd.log(t)
+	w.Systemd.Log(t)
 	edited := strings.Replace(settingDoc, "value: new", "value: newer", 1) + "  services: [a.service]\n"
 	if res := w.ensure(t, edited); res.Err != nil {
 		t.Fatal(res.Err)
 	}
-	w.restarts(t, "daemon-reload", "restart a.service", "restart b.service")
+	w.Restarts(t, "daemon-reload", "restart a.service", "restart b.service")
 }
 
 // A handler that cannot look is run at every visit; only what it changed leads to
@@ -216,19 +186,19 @@ func TestTarget_editedWhileARestartIsPending(t *testing.T) {
 func TestTarget_blindHandler(t *testing.T) {
 	w := newWorld(t)
 	doc := strings.Replace(settingDoc, "type: setting", "type: blind", 1) + services
-	w.systemd.change(t, func(u *units) { u.Units["b.service"].Fails = 1 })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 1 })
 	if res := w.ensure(t, doc); res.Err == nil {
 		t.Fatal("no error although b.service failed")
 	}
-	w.restarts(t, "daemon-reload", "restart a.service", "restart b.service")
+	w.Restarts(t, "daemon-reload", "restart a.service", "restart b.service")
 	if res := w.ensure(t, doc); res.Err != nil {
 		t.Fatal(res.Err)
 	}
-	w.restarts(t, "restart b.service")
+	w.Restarts(t, "restart b.service")
 	if res := w.ensure(t, doc); res.Err != nil || res.Changed {
 		t.Errorf("third visit: changed %v, error %v", res.Changed, res.Err)
 	}
-	w.restarts(t)
+	w.Restarts(t)
 	if _, open := w.record(t); open {
 		t.Error("the journal is open")
 	}
@@ -237,13 +207,13 @@ func TestTarget_blindHandler(t *testing.T) {
 // What is not tried leaves no mark.
 func TestTarget_refusedStepLeavesNoMark(t *testing.T) {
 	w := newWorld(t)
-	if err := os.MkdirAll(filepath.Join(w.env.Root, "etc/one"), 0o755); err != nil { // a folder in the file's place
+	if err := os.MkdirAll(filepath.Join(w.Env.Root, "etc/one"), 0o755); err != nil { // a folder in the file's place
 		t.Fatal(err)
 	}
 	if res := w.ensure(t, settingDoc+services); res.Err == nil {
 		t.Fatal("no error")
 	}
-	if w.handler.calls.Load() != 0 {
+	if w.Handler.Calls.Load() != 0 {
 		t.Error("the handler was run")
 	}
 	if _, open := w.record(t); open {
@@ -254,7 +224,7 @@ func TestTarget_refusedStepLeavesNoMark(t *testing.T) {
 func TestTarget_brokenJournalRefuses(t *testing.T) {
 	for _, content := range []string{"", "{", `{"phase":"done"}`, `{"phase":"ensuring","units":{"-a":""}}`} {
 		w := newWorld(t)
-		file := filepath.Join(w.env.Root, journalDir, "one.json")
+		file := filepath.Join(w.Env.Root, journalDir, "one.json")
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +235,7 @@ func TestTarget_brokenJournalRefuses(t *testing.T) {
 		if res.Err == nil || !strings.Contains(res.Err.Error(), journalDir+"/one.json: ") || !strings.Contains(res.Err.Error(), "remove it") {
 			t.Errorf("journal %q: error %v", content, res.Err)
 		}
-		if w.handler.calls.Load() != 0 || len(w.systemd.log(t)) != 0 {
+		if w.Handler.Calls.Load() != 0 || len(w.Systemd.Log(t)) != 0 {
 			t.Errorf("journal %q: something was done", content)
 		}
 		if got, err := os.ReadFile(file); err != nil || string(got) != content {
@@ -278,24 +248,24 @@ func TestTarget_brokenJournalRefuses(t *testing.T) {
 // stays, and the error names the mode that would work.
 func TestTarget_systemctlInAChroot(t *testing.T) {
 	w := newWorld(t)
-	w.systemd.change(t, func(u *units) { u.InACage = true })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.InACage = true })
 	for range 2 {
 		res := w.ensure(t, settingDoc+services)
 		if res.Err == nil || !strings.Contains(res.Err.Error(), "nsenter") {
 			t.Errorf("error %v, want one that names nsenter", res.Err)
 		}
-		if got, err := os.ReadFile(filepath.Join(w.env.Root, "etc/one")); err != nil || string(got) != "new" {
+		if got, err := os.ReadFile(filepath.Join(w.Env.Root, "etc/one")); err != nil || string(got) != "new" {
 			t.Errorf("content %q, %v", got, err)
 		}
 		if rec, open := w.record(t); !open || len(rec.Units) != 2 {
 			t.Errorf("journal %+v, open %v", rec, open)
 		}
 	}
-	w.systemd.change(t, func(u *units) { u.InACage = false })
+	w.Systemd.Change(t, func(u *nodetest.Units) { u.InACage = false })
 	if res := w.ensure(t, settingDoc+services); res.Err != nil {
 		t.Fatal(res.Err)
 	}
-	w.restarts(t, "daemon-reload", "restart a.service", "restart b.service")
+	w.Restarts(t, "daemon-reload", "restart a.service", "restart b.service")
 }
 
 func TestTarget_dryRunDoesNothing(t *testing.T) {
@@ -304,7 +274,7 @@ func TestTarget_dryRunDoesNothing(t *testing.T) {
 	if res.Err != nil || len(res.Steps) != 4 {
 		t.Errorf("%d steps, error %v", len(res.Steps), res.Err)
 	}
-	if entries, err := os.ReadDir(w.env.Root); err != nil || len(entries) != 0 {
+	if entries, err := os.ReadDir(w.Env.Root); err != nil || len(entries) != 0 {
 		t.Errorf("the root holds %v, %v", entries, err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -40,14 +42,14 @@ func TestAgent_tellsEvents(t *testing.T) {
 		{"nothing to do", func() {}, 20 * time.Minute, nil},
 		{"an edit", func() { w.write(t, "a.yaml", doc("a", "two")) }, poll, []string{"a Normal Changed configuration applied"}},
 		{"a handler that fails", func() {
-			*w.handler.fail = errors.New("disk on fire")
+			*w.Handler.Fail = errors.New("disk on fire")
 			w.write(t, "x.yaml", strings.Replace(doc("x", "one"), "type: setting", "type: blind", 1))
 		}, time.Hour, []string{"x Normal Changed configuration applied", "x Warning Failed ensure blind (applied): disk on fire"}},
-		{"it works again", func() { *w.handler.fail = nil }, time.Hour, []string{"x Normal Recovered in order again"}},
+		{"it works again", func() { *w.Handler.Fail = nil }, time.Hour, []string{"x Normal Recovered in order again"}},
 		{"another that wants the same", func() { w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "/etc/b", "/etc/a", 1)) }, time.Hour,
 			[]string{"b Warning Conflict "}},
 		{"a service that fails to start", func() {
-			w.systemd.change(t, func(u *units) { u.Units["a.service"].Fails = 1 })
+			w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["a.service"].Fails = 1 })
 			w.write(t, "c.yaml", strings.Replace(doc("c", "one"), "spec: {", "spec: {services: [a.service], ", 1))
 		}, poll, []string{"c Normal Changed configuration applied", "c Warning Failed ", "c Warning RestartPending services wait for a restart that a change needs"}},
 		{"and starts at the next try", func() {}, time.Minute, []string{"c Normal Changed services restarted", "c Normal Recovered in order again"}},

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/test/kubetest"
 )
@@ -129,7 +131,7 @@ func TestCluster_editsThatKeepComing(t *testing.T) {
 // judged counts how often its parameters were judged, as they are whenever its
 // templates were filled.
 type judged struct {
-	setting
+	nodetest.Setting
 	times *atomic.Int64
 }
 
@@ -143,8 +145,8 @@ func (h judged) Validate(map[string]string) error {
 // What a ConfigMap holds is of no concern to those that do not read it.
 func TestCluster_dataOfOthers(t *testing.T) {
 	w := newDebugWorld(t, kubetest.Shared(t))
-	h := judged{w.handler, new(atomic.Int64)}
-	w.env.Handlers.Register("judged", h)
+	h := judged{w.Handler, new(atomic.Int64)}
+	w.Env.Handlers.Register("judged", h)
 	w.object(t, "configmaps/others", body{"data": body{"text": "one"}})
 	w.apply(t, "others-a", body{"type": "judged", "params": body{"path": "/etc/a", "value": "{{ .Node.Name }}"}})
 	w.apply(t, "others-b", body{

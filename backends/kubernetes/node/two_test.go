@@ -10,13 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/plugin"
 )
 
 // slow is setting, and says when it begins to change the machine and when it has.
 type slow struct {
-	setting
+	nodetest.Setting
 	say func(what string)
 }
 
@@ -26,7 +28,7 @@ func (s slow) Ensure(ctx context.Context, root string, params map[string]string)
 	pause := time.NewTimer(20 * time.Millisecond)
 	defer pause.Stop()
 	<-pause.C
-	return s.setting.Ensure(ctx, root, params)
+	return s.Setting.Ensure(ctx, root, params)
 }
 
 // twoEnv holds the folder of the test in a child.
@@ -86,9 +88,9 @@ func TestAgent_twoOnOneMachine(t *testing.T) {
 // oneOfTwo is an agent in a process of its own, whose handler takes its time.
 func oneOfTwo(t *testing.T, dir string) {
 	w := newAgentWorld(t)
-	w.env.Root, w.env.Now = filepath.Join(dir, "root"), time.Now
+	w.Env.Root, w.Env.Now = filepath.Join(dir, "root"), time.Now
 	w.settings.ConfigDir, w.settings.Once = filepath.Join(dir, "configs"), true
-	w.env.Handlers = plugin.NewRegistry[handler.Handler]("handler")
+	w.Env.Handlers = plugin.NewRegistry[handler.Handler]("handler")
 	say := func(what string) {
 		f, err := os.OpenFile(filepath.Join(dir, "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err == nil {
@@ -100,7 +102,7 @@ func oneOfTwo(t *testing.T, dir string) {
 		}
 		_ = f.Close()
 	}
-	w.env.Handlers.Register("setting", slow{w.handler, say})
+	w.Env.Handlers.Register("setting", slow{w.Handler, say})
 	if err := w.run(t); err != nil {
 		t.Errorf("%v:\n%s", err, w.out.String())
 	}

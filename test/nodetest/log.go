@@ -1,4 +1,4 @@
-package node
+package nodetest
 
 import (
 	"log/slog"
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// testLog logs to the test.
-func testLog(t testing.TB) *slog.Logger {
+// Log logs to the test.
+func Log(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(writer{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
