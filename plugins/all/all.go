@@ -6,6 +6,7 @@ import (
 	"github.com/tlspu/keel/backends/appliance"
 	"github.com/tlspu/keel/backends/jail"
 	"github.com/tlspu/keel/backends/kubernetes/node"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/plugin"
@@ -29,8 +30,8 @@ func backends() *plugin.Registry[plugin.Backend] {
 	})
 	r.Register("kubernetes", plugin.Backend{
 		Name: "kubernetes", Summary: "keep the hosts below the nodes of a cluster",
-		Kinds: []plugin.Kind{node.Kind()},
-		Roles: []plugin.Role{node.Role(), node.FactsRole()},
+		Kinds: []plugin.Kind{nodeconfig.Kind()},
+		Roles: []plugin.Role{node.Role(), nodeconfig.FactsRole()},
 	})
 	return r
 }

@@ -87,3 +87,9 @@ func Handlers(s Setting) *plugin.Registry[handler.Handler] {
 	r.Register("blind", blind{s})
 	return r
 }
+
+// Doc is a NodeConfig of type setting.
+func Doc(name, value string) string {
+	return "---\napiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: " + name + "}\n" +
+		"spec: {type: setting, params: {path: /etc/" + name + ", value: " + value + "}}\n"
+}

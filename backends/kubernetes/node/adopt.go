@@ -6,18 +6,20 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/core/restart"
 )
 
 // contest finds out which NodeConfigs claim what an older one owns.
 func (a *agent) contest() {
-	var all []*config
+	var all []*nodeconfig.Config
 	for _, e := range a.entries {
 		if e.config != nil {
 			all = append(all, e.claimant())
 		}
 	}
-	lost := conflicts(all, &a.machine.tree.View)
+	lost := nodeconfig.Conflicts(all, &a.machine.Tree.View)
 	for _, e := range a.entries {
 		if e.config != nil {
 			e.lost = lost[e.claimant()]
@@ -32,14 +34,14 @@ func (a *agent) contest() {
 func (a *agent) adopt(ctx context.Context, ready bool) {
 	for id, e := range a.entries {
 		if e.kept() {
-			owed := leftoverID + strings.TrimSuffix(fileName(id), suffix)
+			owed := nodeconfig.LeftoverID + strings.TrimSuffix(nodeconfig.FileName(id), nodeconfig.Suffix)
 			if a.entries[owed] != nil {
 				delete(a.entries, owed) // it is the NodeConfig's again
 				a.metrics.Forget(owed)
 			}
 		}
 	}
-	files, err := a.machine.tree.List(journalDir)
+	files, err := a.machine.Tree.List(nodeconfig.JournalDir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			a.env.Log.Error("journals of restarts cannot be listed; those of NodeConfigs that are gone wait", "err", err)
@@ -48,22 +50,22 @@ func (a *agent) adopt(ctx context.Context, ready bool) {
 	}
 	mine, unread := map[string]bool{}, map[string]bool{}
 	for id, e := range a.entries {
-		mine[fileName(id)], unread[fileName(id)] = e.kept(), e.unread()
+		mine[nodeconfig.FileName(id)], unread[nodeconfig.FileName(id)] = e.kept(), e.unread()
 	}
 	for _, file := range files {
-		name, ok := strings.CutSuffix(file, suffix)
-		if !ok || mine[file] || a.entries[leftoverID+name] != nil || (!ready || unread[file]) && !a.certain(ctx, file) {
+		name, ok := strings.CutSuffix(file, nodeconfig.Suffix)
+		if !ok || mine[file] || a.entries[nodeconfig.LeftoverID+name] != nil || (!ready || unread[file]) && !a.certain(ctx, file) {
 			continue
 		}
 		a.env.Log.Info("restarts of a NodeConfig that is not kept are pending", "target", name)
-		a.entries[leftoverID+name] = &entry{}
+		a.entries[nodeconfig.LeftoverID+name] = &entry{}
 	}
 }
 
 // certain reports whether the restarts of a journal are owed whatever the
 // NodeConfig says by now: the change was made.
 func (a *agent) certain(ctx context.Context, file string) bool {
-	rec, open, err := a.machine.restarts("", file).journal.Load(ctx)
+	rec, open, err := a.machine.Journal(file).Load(ctx)
 	return err == nil && open && rec.Phase == restart.Restarting
 }
 

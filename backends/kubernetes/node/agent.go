@@ -1,3 +1,6 @@
+// Package node is the agent of one node: a source of NodeConfigs (a directory of
+// files, or an API server), the schedule by which they are reconciled, and what is
+// reported of it: log, statuses, Events, metrics.
 package node
 
 import (
@@ -9,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 
 	"github.com/tlspu/keel/backends/kubernetes/node/facts"
 	"github.com/tlspu/keel/backends/kubernetes/node/monitor"
@@ -22,7 +27,7 @@ import (
 type agent struct {
 	settings settings
 	env      plugin.Env
-	machine  *machine
+	machine  *nodeconfig.Machine
 	sweeper  host.Sweeper // of one pass
 	source   source
 	woken    <-chan struct{} // has an element when the source has something new; nil: it is only polled
@@ -34,11 +39,11 @@ type agent struct {
 	ends     []func(context.Context) error // what close does before the machine is closed
 
 	facts     facts.Store
-	collected time.Time // when facts were collected
-	told      int       // what the source's told was then
-	edition   int       // number of the facts
-	inputs    inputs    // of the last time that NodeConfigs were resolved
-	unknown   error     // why they could not be collected last time
+	collected time.Time         // when facts were collected
+	told      int               // what the source's told was then
+	edition   int               // number of the facts
+	inputs    nodeconfig.Inputs // of the last time that NodeConfigs were resolved
+	unknown   error             // why they could not be collected last time
 
 	entries   map[string]*entry // by target ID
 	looked    bool              // the source was read once
@@ -78,9 +83,9 @@ func newAgent(ctx context.Context, env plugin.Env, s settings) (*agent, error) {
 func (a *agent) openFolder(context.Context) (err error) {
 	s := a.settings
 	if _, err := os.ReadDir(s.ConfigDir); err != nil {
-		return &plugin.Exit{Code: exitUnreadable, Err: fmt.Errorf("config-dir %s: %w", s.ConfigDir, cause(err))}
+		return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: fmt.Errorf("config-dir %s: %w", s.ConfigDir, nodeconfig.Cause(err))}
 	}
-	if a.machine, err = openMachine(a.env); err != nil {
+	if a.machine, err = nodeconfig.OpenMachine(a.env); err != nil {
 		return err
 	}
 	a.source = &folder{dir: s.ConfigDir, facts: s.Facts, handlers: a.env.Handlers, now: a.env.Now, log: a.env.Log}
@@ -134,7 +139,7 @@ func (a *agent) close(ctx context.Context) error {
 		errs = append(errs, end(ending))
 	}
 	if a.machine != nil {
-		_ = a.machine.tree.Close() // what was written was synced
+		_ = a.machine.Tree.Close() // what was written was synced
 	}
 	return errors.Join(errs...)
 }
@@ -172,19 +177,19 @@ func mayChange(env plugin.Env, s settings) error {
 	}
 	that, err := os.Stat(env.Root)
 	if err != nil {
-		return &plugin.Exit{Code: exitUnreadable, Err: fmt.Errorf("host-root %s: %w", env.Root, cause(err))}
+		return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: fmt.Errorf("host-root %s: %w", env.Root, nodeconfig.Cause(err))}
 	}
 	if !os.SameFile(this, that) {
 		return nil
 	}
-	return &plugin.Exit{Code: exitNeedsRoot, Err: fmt.Errorf("host-root %s is this machine: changing it needs uid 0; run keel as root, or look with --dry-run", env.Root)}
+	return &plugin.Exit{Code: nodeconfig.ExitNeedsRoot, Err: fmt.Errorf("host-root %s is this machine: changing it needs uid 0; run keel as root, or look with --dry-run", env.Root)}
 }
 
 // lock takes the machine's lock for one visit.
 func (a *agent) lock(ctx context.Context) (func(), error) {
 	waiting, cancel := context.WithTimeout(ctx, a.settings.LockTimeout)
 	defer cancel()
-	unlock, err := a.machine.tree.Lock(waiting, "keel node-agent")
+	unlock, err := a.machine.Tree.Lock(waiting, "keel node-agent")
 	if held := (*host.Held)(nil); errors.As(err, &held) && ctx.Err() == nil {
 		return nil, fmt.Errorf("the lock of this machine is held by %s, waited %s (lock-timeout) for it", held.By, a.settings.LockTimeout)
 	}
@@ -234,7 +239,7 @@ func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
 		a.metrics.Queue(0)
 		return nil, nil
 	}
-	a.machine.look.Forget() // a new pass looks anew, also at where links lead
+	a.machine.Look.Forget() // a new pass looks anew, also at where links lead
 	a.sweeper.Forget()
 	if a.unreached == nil {
 		a.contest()
@@ -305,7 +310,7 @@ func (a *agent) waiting(known bool) error {
 func (a *agent) look() (changed bool) {
 	first := !a.looked
 	changed, err := a.source.look(first || a.settings.Once)
-	if text(err) != text(a.blind) && a.woken == nil {
+	if nodeconfig.Text(err) != nodeconfig.Text(a.blind) && a.woken == nil {
 		if err != nil {
 			a.env.Log.Error("folder cannot be read; everything goes on being kept", "err", err)
 		} else {
@@ -323,7 +328,7 @@ func (a *agent) look() (changed bool) {
 // order lists the entries: what is owed by NodeConfigs that are gone first.
 func (a *agent) order() []string {
 	return slices.SortedFunc(maps.Keys(a.entries), func(x, y string) int {
-		if gone := strings.HasPrefix(x, leftoverID); gone != strings.HasPrefix(y, leftoverID) {
+		if gone := strings.HasPrefix(x, nodeconfig.LeftoverID); gone != strings.HasPrefix(y, nodeconfig.LeftoverID) {
 			if gone {
 				return -1
 			}
@@ -339,14 +344,14 @@ func (a *agent) load() {
 	configs := a.source.configs()
 	there := map[string]bool{}
 	for _, c := range configs {
-		if c.name == "" || there[c.name] {
+		if c.Name == "" || there[c.Name] {
 			continue
 		}
-		there[c.name] = true
-		e := a.entries[c.name]
+		there[c.Name] = true
+		e := a.entries[c.Name]
 		if e == nil {
 			e = &entry{early: !a.settled}
-			a.entries[c.name] = e
+			a.entries[c.Name] = e
 		}
 		e.config = c
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/api/v1alpha1"
@@ -16,7 +18,7 @@ import (
 
 func TestAgent_statusIsWrittenOnlyWhenItIsNews(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "name: a", "name: a, generation: 7", 1))
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "name: a", "name: a, generation: 7", 1))
 	w.pass(t)
 	digest := w.status(t, "a").TriggerDigest
 	if !strings.HasPrefix(digest, "sha256:") || len(digest) != 71 {
@@ -45,7 +47,7 @@ func TestAgent_statusIsWrittenOnlyWhenItIsNews(t *testing.T) {
 	w.pass(t)
 	before.Unchanged(t, w.settings.StateDir, "an hour of nothing to do, and a new agent")
 
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "name: a", "name: a, generation: 8", 1))
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "name: a", "name: a, generation: 8", 1))
 	w.later(t, poll)
 	if s := w.status(t, "a"); s.ObservedGeneration != 8 || s.Changed || s.Message != "configuration in place" {
 		t.Errorf("status of a new generation: %+v", s)
@@ -54,8 +56,8 @@ func TestAgent_statusIsWrittenOnlyWhenItIsNews(t *testing.T) {
 
 func TestAgent_statusOfWhatIsGone(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
-	w.write(t, "b.yaml", doc("b", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
+	w.write(t, "b.yaml", nodetest.Doc("b", "one"))
 	w.pass(t)
 	foreign := filepath.Join(w.settings.StateDir, "foreign.json")
 	if err := os.WriteFile(foreign, []byte(`{"name":"no status"}`), 0o600); err != nil {
@@ -87,7 +89,7 @@ func TestAgent_statusOfWhatIsGone(t *testing.T) {
 func TestAgent_brokenStatusIsSetAside(t *testing.T) {
 	for _, content := range []string{"", "{", `{"lastResult":"success"}`, "null", `{"lastRunTime":"2026-10-15T12:00:00Z","lastResult":"fine"}`} {
 		w := newAgentWorld(t)
-		w.write(t, "a.yaml", doc("a", "one"))
+		w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 		if err := os.MkdirAll(w.settings.StateDir, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +114,7 @@ func TestAgent_brokenStatusIsSetAside(t *testing.T) {
 // next visit.
 func TestAgent_statusesAreRemoved(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.pass(t)
 	for name, makeAgain := range map[string]bool{"gone": false, "another in its place": true} {
 		if err := os.RemoveAll(filepath.Dir(w.settings.StateDir)); err != nil {
@@ -139,7 +141,7 @@ func TestAgent_statusesAreRemoved(t *testing.T) {
 // Errors name a status by its path on this machine.
 func TestAgent_statusThatCannotBeWritten(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	file := filepath.Join(w.settings.StateDir, "a.json")
 	if err := os.MkdirAll(file, 0o700); err != nil {
 		t.Fatal(err)

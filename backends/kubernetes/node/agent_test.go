@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/test/nodetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,8 +21,8 @@ import (
 
 func TestAgent_visitsWhatIsDue(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
-	w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "spec: {", "spec: {interval: 30s, ", 1))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
+	w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "one"), "spec: {", "spec: {interval: 30s, ", 1))
 	w.pass(t)
 	if w.content(t, "a") != "one" || w.content(t, "b") != "one" {
 		t.Fatalf("a holds %q, b %q", w.content(t, "a"), w.content(t, "b"))
@@ -35,9 +37,9 @@ func TestAgent_visitsWhatIsDue(t *testing.T) {
 		{"nothing is due", func() {}, 28 * time.Second, 0},
 		{"an interval of its own", func() {}, 2 * time.Second, 1},
 		{"the default interval", func() {}, 10*time.Minute - 30*time.Second, 20},
-		{"another content: a look before the lock, under it and after", func() { w.write(t, "a.yaml", doc("a", "two")) }, 2 * time.Second, 3},
-		{"the same content, written again", func() { w.write(t, "a.yaml", "# again\n"+doc("a", "two")) }, 2 * time.Second, 0},
-		{"another name of the file", func() { w.remove(t, "a.yaml"); w.write(t, "c.yaml", doc("a", "two")) }, 2 * time.Second, 0},
+		{"another content: a look before the lock, under it and after", func() { w.write(t, "a.yaml", nodetest.Doc("a", "two")) }, 2 * time.Second, 3},
+		{"the same content, written again", func() { w.write(t, "a.yaml", "# again\n"+nodetest.Doc("a", "two")) }, 2 * time.Second, 0},
+		{"another name of the file", func() { w.remove(t, "a.yaml"); w.write(t, "c.yaml", nodetest.Doc("a", "two")) }, 2 * time.Second, 0},
 		{"a clock that goes back", func() { w.clock = w.clock.Add(-time.Hour) }, 2 * time.Second, 2},
 	} {
 		tt.do()
@@ -59,7 +61,7 @@ func TestAgent_visitsWhatIsDue(t *testing.T) {
 func TestAgent_backsOff(t *testing.T) {
 	w := newAgentWorld(t)
 	*w.Handler.Fail = errors.New("disk on fire")
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.pass(t)
 	if err := os.Remove(filepath.Join(w.Env.Root, "etc/a")); err != nil {
 		t.Fatal(err)
@@ -92,7 +94,7 @@ func TestAgent_backsOff(t *testing.T) {
 
 func TestAgent_waitIsNoFailure(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	*w.Handler.Fail = &drift.Wait{Until: w.clock.Add(time.Minute), Reason: "dpkg is busy"}
 	w.pass(t)
 	if got := w.states(t); len(got) != 0 {
@@ -114,11 +116,11 @@ func TestAgent_waitIsNoFailure(t *testing.T) {
 // Who edits a NodeConfig that waits is not made to wait.
 func TestAgent_editEndsAWait(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	*w.Handler.Fail = &drift.Wait{Until: w.clock.Add(time.Hour), Reason: "dpkg is busy"}
 	w.pass(t)
 	*w.Handler.Fail = nil
-	w.write(t, "a.yaml", doc("a", "two"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "two"))
 	w.later(t, 2*poll)
 	if got := w.content(t, "a"); got != "two" {
 		t.Errorf("content %q", got)
@@ -130,8 +132,8 @@ func TestAgent_editEndsAWait(t *testing.T) {
 
 func TestAgent_mistakesAreNotRetried(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
-	w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "path: /", "path: ", 1))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
+	w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "one"), "path: /", "path: ", 1))
 	w.pass(t)
 	w.later(t, 5*time.Minute)
 	s := w.status(t, "b")
@@ -150,7 +152,7 @@ func TestAgent_mistakesAreNotRetried(t *testing.T) {
 // says what is wrong.
 func TestAgent_lastGoodContentIsKept(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.pass(t)
 	digest := w.status(t, "a").TriggerDigest
 	w.write(t, "a.yaml", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeCon")
@@ -166,7 +168,7 @@ func TestAgent_lastGoodContentIsKept(t *testing.T) {
 	if got := w.content(t, "a"); got != "one" {
 		t.Errorf("content %q", got)
 	}
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.later(t, poll)
 	if s := w.status(t, "a"); s.LastResult != v1alpha1.Success {
 		t.Errorf("status %+v", s)
@@ -181,13 +183,13 @@ func TestAgent_conflict(t *testing.T) {
 	if err := os.Symlink("/etc", filepath.Join(w.Env.Root, "link")); err != nil {
 		t.Fatal(err)
 	}
-	w.write(t, "b.yaml", doc("b", "old"))
-	w.write(t, "a.yaml", strings.NewReplacer("/etc/a", "/link/b", "name: c", "name: c").Replace(doc("a", "young")))
+	w.write(t, "b.yaml", nodetest.Doc("b", "old"))
+	w.write(t, "a.yaml", strings.NewReplacer("/etc/a", "/link/b", "name: c", "name: c").Replace(nodetest.Doc("a", "young")))
 	w.pass(t)
 	if got := w.content(t, "b"); got != "young" { // without times the name decides
 		t.Errorf("content %q", got)
 	}
-	w.write(t, "b.yaml", strings.Replace(doc("b", "old"), "name: b", "name: b, creationTimestamp: 2026-01-01T00:00:00Z", 1))
+	w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "old"), "name: b", "name: b, creationTimestamp: 2026-01-01T00:00:00Z", 1))
 	w.later(t, poll)
 	if got := w.content(t, "b"); got != "old" {
 		t.Errorf("content %q", got)
@@ -209,8 +211,8 @@ func TestAgent_conflict(t *testing.T) {
 
 func TestAgent_suspended(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {suspend: true, ", 1))
-	w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "/etc/b", "/etc/a", 1))
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "spec: {", "spec: {suspend: true, ", 1))
+	w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "one"), "/etc/b", "/etc/a", 1))
 	w.pass(t)
 	if s := w.status(t, "a"); s.Message != "suspended" || s.LastResult != v1alpha1.Success {
 		t.Errorf("status %+v", s)
@@ -218,7 +220,7 @@ func TestAgent_suspended(t *testing.T) {
 	if w.content(t, "a") != "" {
 		t.Error("a suspended NodeConfig, or one that claims what it owns, was applied")
 	}
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.later(t, poll)
 	if s := w.status(t, "a"); s.Message != "configuration applied" || w.content(t, "a") != "one" {
 		t.Errorf("status %+v, content %q", s, w.content(t, "a"))
@@ -228,7 +230,7 @@ func TestAgent_suspended(t *testing.T) {
 func TestAgent_pendingRestart(t *testing.T) {
 	w := newAgentWorld(t)
 	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 2 })
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service, b.service], ", 1))
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "spec: {", "spec: {services: [a.service, b.service], ", 1))
 	w.pass(t)
 	if s := w.status(t, "a"); !s.RestartPending || s.LastResult != v1alpha1.Error || !s.Changed {
 		t.Errorf("status %+v", s)
@@ -246,7 +248,7 @@ func TestAgent_pendingRestart(t *testing.T) {
 func TestAgent_orphanJournal(t *testing.T) {
 	w := newAgentWorld(t)
 	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 2 })
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service, b.service], ", 1))
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "spec: {", "spec: {services: [a.service, b.service], ", 1))
 	w.pass(t)
 	w.remove(t, "a.yaml")
 	w.Systemd.Log(t)
@@ -260,7 +262,7 @@ func TestAgent_orphanJournal(t *testing.T) {
 	w.stop(t) // also when the agent is another
 	w.later(t, 2*poll)
 	w.Restarts(t, "restart b.service", "restart b.service")
-	if entries, err := os.ReadDir(filepath.Join(w.Env.Root, journalDir)); err != nil || len(entries) != 0 {
+	if entries, err := os.ReadDir(filepath.Join(w.Env.Root, nodeconfig.JournalDir)); err != nil || len(entries) != 0 {
 		t.Errorf("journals %v, %v", entries, err)
 	}
 	if got := w.states(t); len(got) != 0 {
@@ -278,10 +280,10 @@ func TestAgent_orphanJournal(t *testing.T) {
 func TestAgent_restartPendingBesideAMistake(t *testing.T) {
 	w := newAgentWorld(t)
 	w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["b.service"].Fails = 99 })
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [b.service], ", 1))
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "spec: {", "spec: {services: [b.service], ", 1))
 	w.pass(t)
 	w.stop(t) // the next agent does not know what the file said before
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "setting", "seting", 1))
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "setting", "seting", 1))
 	w.pass(t)
 	if s := w.status(t, "a"); !s.RestartPending || !strings.Contains(s.Message, "seting") {
 		t.Errorf("status %+v", s)
@@ -294,7 +296,7 @@ func TestAgent_restartPendingBesideAMistake(t *testing.T) {
 
 func TestAgent_brokenOrphanJournalRefuses(t *testing.T) {
 	w := newAgentWorld(t)
-	file := filepath.Join(w.Env.Root, journalDir, "gone.json")
+	file := filepath.Join(w.Env.Root, nodeconfig.JournalDir, "gone.json")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +305,7 @@ func TestAgent_brokenOrphanJournalRefuses(t *testing.T) {
 	}
 	w.pass(t)
 	w.later(t, time.Minute)
-	if !strings.Contains(w.log.String(), journalDir+"/gone.json") {
+	if !strings.Contains(w.log.String(), nodeconfig.JournalDir+"/gone.json") {
 		t.Errorf("log:\n%s", &w.log)
 	}
 	if _, err := os.Stat(file); err != nil {
@@ -316,7 +318,7 @@ func TestAgent_brokenOrphanJournalRefuses(t *testing.T) {
 func TestAgent_misspeltUnit(t *testing.T) {
 	w := newAgentWorld(t)
 	with := func(units string) string {
-		return strings.Replace(doc("a", "one"), "spec: {", "spec: {services: ["+units+"], ", 1)
+		return strings.Replace(nodetest.Doc("a", "one"), "spec: {", "spec: {services: ["+units+"], ", 1)
 	}
 	w.write(t, "a.yaml", with("a.service, aa.service"))
 	w.pass(t)
@@ -337,8 +339,8 @@ func TestAgent_misspeltUnit(t *testing.T) {
 // mistake as well: it may be its reason.
 func TestAgent_unknownParametersAreTold(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "value:", "valeu: x, value:", 1))
-	w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "path: /", "pth: /, path: ", 1))
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "value:", "valeu: x, value:", 1))
+	w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "one"), "path: /", "pth: /, path: ", 1))
 	w.pass(t)
 	if s := w.status(t, "a"); s.Message != "configuration applied; unknown and without effect: spec.params.valeu" {
 		t.Errorf("status %+v", s)

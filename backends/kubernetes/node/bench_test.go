@@ -40,7 +40,7 @@ func many(b *testing.B) (plugin.Env, settings) {
 		name := fmt.Sprintf("n%05d", i)
 		path := filepath.Join(s.ConfigDir, name+".yaml")
 		for _, f := range []struct{ path, content string }{
-			{path, doc(name, "x"+value)}, {filepath.Join(root, "etc", name), "x" + value},
+			{path, nodetest.Doc(name, "x"+value)}, {filepath.Join(root, "etc", name), "x" + value},
 		} {
 			if err := os.WriteFile(f.path, []byte(f.content), 0o644); err != nil {
 				b.Fatal(err)

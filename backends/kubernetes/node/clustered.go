@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/cluster"
 	"github.com/tlspu/keel/backends/kubernetes/node/facts"
@@ -19,8 +21,8 @@ type clustered struct {
 	cluster  *cluster.Cluster
 	handlers *plugin.Registry[handler.Handler]
 	log      *slog.Logger
-	known    map[string]*config // by name
-	seen     int                // edition of the last look
+	known    map[string]*nodeconfig.Config // by name
+	seen     int                           // edition of the last look
 }
 
 // look takes what the watch brought. It cannot be read before everything was read
@@ -43,18 +45,18 @@ func (s *clustered) look(bool) (changed bool, err error) {
 	return changed, err
 }
 
-func (s *clustered) config(n cluster.NodeConfig) *config {
-	c := newConfig(n.Name, n.Document, s.handlers)
-	c.uid, c.ignored = n.UID, append(c.ignored, n.Ignored...)
-	warn(s.log, "API server", n.Document, s.handlers) // also beside a mistake, which may come from it
+func (s *clustered) config(n cluster.NodeConfig) *nodeconfig.Config {
+	c := nodeconfig.New(n.Name, n.Document, s.handlers)
+	c.Uid, c.Ignored = n.UID, append(c.Ignored, n.Ignored...)
+	nodeconfig.Warn(s.log, "API server", n.Document, s.handlers) // also beside a mistake, which may come from it
 	if len(n.Ignored) > 0 {
 		s.log.Warn("fields have no effect: this version does not know them", "target", n.Name, "fields", n.Ignored)
 	}
-	c.pack()
+	c.Pack()
 	return c
 }
 
-func (s *clustered) configs() []*config {
+func (s *clustered) configs() []*nodeconfig.Config {
 	return slices.Collect(maps.Values(s.known))
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	fileplugin "github.com/tlspu/keel/plugins/file"
 	"github.com/tlspu/keel/test/kubetest"
@@ -73,7 +75,7 @@ func TestCluster_secretsAreNowhereElse(t *testing.T) {
 				}
 				w.until(t, "an Event", func() bool { return w.events(t, "hidden-fails")["Warning Failed"] != "" })
 			}
-			said := map[string]string{"log": w.log.String(), "output": "", "ready": text(w.agent.health.Ready())}
+			said := map[string]string{"log": w.log.String(), "output": "", "ready": nodeconfig.Text(w.agent.health.Ready())}
 			for _, path := range []string{nodeConfigs, "/api/v1/events", "/apis/keel.tlspu.io/v1alpha1/nodestates"} {
 				var list json.RawMessage
 				w.ask(t, path, &list)

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/cluster"
 )
@@ -21,10 +23,10 @@ func (a *agent) collect() (changed bool) {
 		return false
 	}
 	a.collected, a.told = now, told
-	f, overruled, err := a.source.gather(&a.machine.tree.View)
+	f, overruled, err := a.source.gather(&a.machine.Tree.View)
 	if was, is := trouble(a.unknown), trouble(err); is != was && (ready || a.woken != nil) {
 		if is != "" {
-			a.env.Log.Error("facts cannot be collected; former ones are used where there are any", "err", oneLine(err))
+			a.env.Log.Error("facts cannot be collected; former ones are used where there are any", "err", nodeconfig.OneLine(err))
 		} else {
 			a.env.Log.Info("facts can be collected again")
 		}
@@ -37,7 +39,7 @@ func (a *agent) collect() (changed bool) {
 	if ready && reflect.DeepEqual(f, before) {
 		return false
 	}
-	warnOfFacts(a.env.Log, overruled, a.settings.Facts)
+	nodeconfig.WarnOfFacts(a.env.Log, overruled, a.settings.Facts)
 	a.facts.Set(f)
 	a.edition++
 	return true
@@ -49,7 +51,7 @@ func trouble(err error) string {
 	if errors.Is(err, cluster.ErrPending) {
 		return ""
 	}
-	return text(err)
+	return nodeconfig.Text(err)
 }
 
 // resolve finds out what the NodeConfigs say on this node, those for which
@@ -59,26 +61,26 @@ func (a *agent) resolve() {
 	if !known {
 		return
 	}
-	a.inputs = inputs{facts: f, find: a.source.find()}
+	a.inputs = nodeconfig.Inputs{Facts: f, Find: a.source.find()}
 	data := a.source.edition()
 	needed := map[string]bool{}
 	for _, e := range a.entries {
-		if e.config == nil || e.config.effective() == nil {
+		if e.config == nil || e.config.Effective() == nil {
 			e.of, e.content = nil, nil
 			continue
 		}
-		c, edition := e.config.effective(), a.edition
-		if len(c.reads) > 0 {
+		c, edition := e.config.Effective(), a.edition
+		if len(c.Reads) > 0 {
 			edition += data
 		}
 		if e.of != c || e.edition != edition {
 			e.of, e.edition = c, edition
-			if e.content = c.resolve(a.inputs, a.env.Handlers); e.content != c {
-				e.content.spec, e.content.hidden = v1alpha1.NodeConfigSpec{}, nil
+			if e.content = c.Resolve(a.inputs, a.env.Handlers); e.content != c {
+				e.content.Spec, e.content.Hidden = v1alpha1.NodeConfigSpec{}, nil
 			}
 		}
-		if !e.content.excluded {
-			for _, title := range c.reads {
+		if !e.content.Excluded {
+			for _, title := range c.Reads {
 				needed[title] = true
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/core/command"
@@ -49,7 +51,7 @@ spec:
 	for pass := 1; pass <= 2; pass++ {
 		w.out.Reset()
 		err := w.run(t)
-		if exit := (*plugin.Exit)(nil); !errors.As(err, &exit) || exit.Code != exitFailed {
+		if exit := (*plugin.Exit)(nil); !errors.As(err, &exit) || exit.Code != nodeconfig.ExitFailed {
 			t.Errorf("pass %d: %v, want exit 16", pass, err)
 		}
 		if out := w.out.String(); !strings.HasPrefix(out, "error     motd: ") || !strings.Contains(out, "use exec mode nsenter") {
@@ -58,11 +60,11 @@ spec:
 		if got := w.content(t, "motd"); got != "kept\n" {
 			t.Errorf("pass %d: content %q", pass, got)
 		}
-		m, err := openMachine(w.Env)
+		m, err := nodeconfig.OpenMachine(w.Env)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec, open, err := restart.NewFile(m.tree, journalDir+"/motd.json").Load(t.Context())
+		rec, open, err := restart.NewFile(m.Tree, nodeconfig.JournalDir+"/motd.json").Load(t.Context())
 		if diff := cmp.Diff(restart.Record{Phase: restart.Ensuring, Units: map[string]string{"cron.service": ""}, Reload: true}, rec); err != nil || !open || diff != "" {
 			t.Errorf("pass %d: journal open %v, %v (-want +got):\n%s", pass, open, err, diff)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/api/v1alpha1"
@@ -73,7 +75,7 @@ func TestDocs_messages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"configuration applied", "configuration applied, services restarted", "services restarted", "configuration in place", suspended, excluded} {
+	for _, want := range []string{"configuration applied", "configuration applied, services restarted", "services restarted", "configuration in place", nodeconfig.Suspended, nodeconfig.Excluded} {
 		if !strings.Contains(string(text), "`"+want+"`") {
 			t.Errorf("the page lacks the message %q", want)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 )
 
@@ -11,8 +13,8 @@ import (
 type edit struct {
 	folder  *folder
 	known   *file
-	configs []*config
-	data    []*datum
+	configs []*nodeconfig.Config
+	data    []*nodeconfig.Datum
 	names   map[string]bool // of NodeConfigs, and titles of data
 	mistake error           // the first
 	changed bool
@@ -28,10 +30,10 @@ func (e *edit) note(name string, err error) {
 
 // config takes a NodeConfig.
 func (e *edit) config(source string, doc v1alpha1.Document) {
-	c := newConfig(source, doc, e.folder.handlers)
-	c.pack()
-	if c.err != nil && c.name != "" {
-		c.last = e.before(c.name)
+	c := nodeconfig.New(source, doc, e.folder.handlers)
+	c.Pack()
+	if c.Err != nil && c.Name != "" {
+		c.Last = e.before(c.Name)
 	}
 	if i := len(e.configs); i < len(e.known.configs) && same(c, e.known.configs[i]) {
 		c = e.known.configs[i]
@@ -40,14 +42,14 @@ func (e *edit) config(source string, doc v1alpha1.Document) {
 		e.folder.say(doc, c)
 	}
 	e.configs = append(e.configs, c)
-	e.note(c.name, c.err)
+	e.note(c.Name, c.Err)
 }
 
 // before is the content that is kept in place of one with a mistake.
-func (e *edit) before(name string) *config {
+func (e *edit) before(name string) *nodeconfig.Config {
 	for _, k := range e.known.configs {
-		if k.name == name {
-			return k.effective()
+		if k.Name == name {
+			return k.Effective()
 		}
 	}
 	return nil
@@ -56,34 +58,34 @@ func (e *edit) before(name string) *config {
 // datum takes a ConfigMap or Secret. Where it has a mistake, what it held before
 // goes on being used.
 func (e *edit) datum(source string, doc v1alpha1.Document) {
-	d := newDatum(source, doc)
+	d := nodeconfig.NewDatum(source, doc)
 	for _, k := range e.known.data {
-		if d.err != nil && d.named() && k.known && k.data.Title() == d.data.Title() {
-			d.data, d.sum, d.known = k.data, k.sum, true
+		if d.Err != nil && d.Named() && k.Known && k.Data.Title() == d.Data.Title() {
+			d.Data, d.Sum, d.Known = k.Data, k.Sum, true
 		}
 	}
-	if i := len(e.data); d.err != nil && (i >= len(e.known.data) || !d.same(e.known.data[i])) {
-		e.folder.log.Error("document has a mistake", "err", oneLine(d.fault()))
+	if i := len(e.data); d.Err != nil && (i >= len(e.known.data) || !d.Same(e.known.data[i])) {
+		e.folder.log.Error("document has a mistake", "err", nodeconfig.OneLine(d.Fault()))
 	}
 	e.data = append(e.data, d)
-	e.note(d.data.Title(), d.err)
+	e.note(d.Data.Title(), d.Err)
 }
 
 // end gives the file its new content, and reports whether it is another. Of a file
 // with a mistake half may be missing: what it no longer holds is not gone.
 func (e *edit) end() (changed bool) {
 	for _, c := range e.known.configs {
-		if last := c.effective(); e.mistake != nil && last != nil && !e.names[c.name] {
-			e.changed = e.changed || text(c.err) != e.mistake.Error()
-			e.configs = append(e.configs, last.faulty(e.mistake))
+		if last := c.Effective(); e.mistake != nil && last != nil && !e.names[c.Name] {
+			e.changed = e.changed || nodeconfig.Text(c.Err) != e.mistake.Error()
+			e.configs = append(e.configs, last.Faulty(e.mistake))
 		}
 	}
 	for _, d := range e.known.data {
-		if e.mistake != nil && d.known && !e.names[d.data.Title()] {
+		if e.mistake != nil && d.Known && !e.names[d.Data.Title()] {
 			e.data = append(e.data, d)
 		}
 	}
-	if !slices.EqualFunc(e.data, e.known.data, (*datum).same) {
+	if !slices.EqualFunc(e.data, e.known.data, (*nodeconfig.Datum).Same) {
 		e.folder.held++
 		e.changed = true
 	}
@@ -94,11 +96,11 @@ func (e *edit) end() (changed bool) {
 
 // say logs what a person should know about a document that is new or changed. A
 // mistake in one with a name shows in its status and is logged by its visit.
-func (f *folder) say(doc v1alpha1.Document, c *config) {
+func (f *folder) say(doc v1alpha1.Document, c *nodeconfig.Config) {
 	switch {
-	case c.err == nil:
-		warn(f.log, c.source, doc, f.handlers)
-	case c.name == "":
-		f.log.Error("document has a mistake", "err", oneLine(c.fault()))
+	case c.Err == nil:
+		nodeconfig.Warn(f.log, c.Source, doc, f.handlers)
+	case c.Name == "":
+		f.log.Error("document has a mistake", "err", nodeconfig.OneLine(c.Fault()))
 	}
 }

@@ -2,10 +2,10 @@ package node
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"time"
+
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -20,9 +20,9 @@ func backoff() drift.Backoff { return drift.Backoff{Min: time.Second, Max: 5 * t
 // An entry is what the agent remembers of one NodeConfig between two visits. Of
 // visits that found nothing to do nothing else is written down anywhere.
 type entry struct {
-	config  *config // as the folder has it; nil: only a journal is left
-	of      *config // what is kept of it; nil: nothing
-	content *config // of, resolved with the inputs of edition; without what templates gave
+	config  *nodeconfig.Config // as the folder has it; nil: only a journal is left
+	of      *nodeconfig.Config // what is kept of it; nil: nothing
+	content *nodeconfig.Config // of, resolved with the inputs of edition; without what templates gave
 	edition int
 	lost    error // why it is not kept although it is sound
 
@@ -42,7 +42,7 @@ type entry struct {
 }
 
 // claimant is the content whose claims count.
-func (e *entry) claimant() *config {
+func (e *entry) claimant() *nodeconfig.Config {
 	if e.content != nil {
 		return e.content
 	}
@@ -52,13 +52,13 @@ func (e *entry) claimant() *config {
 // kept reports whether visits bring the machine to what the NodeConfig says, or
 // leave it alone because it is suspended.
 func (e *entry) kept() bool {
-	return e.content != nil && e.content.err == nil && !e.content.excluded && e.lost == nil
+	return e.content != nil && e.content.Err == nil && !e.content.Excluded && e.lost == nil
 }
 
 // unread reports whether something that the NodeConfig reads is not known yet, so
 // that nobody can tell what it says.
 func (e *entry) unread() bool {
-	return e.content != nil && errors.Is(e.content.err, cluster.ErrPending)
+	return e.content != nil && errors.Is(e.content.Err, cluster.ErrPending)
 }
 
 // A trigger is what a visit is of. Another one makes the entry due, at once or
@@ -75,11 +75,11 @@ func (e *entry) trigger() trigger {
 	if e.config == nil {
 		return trigger{}
 	}
-	t := trigger{uid: e.config.uid, generation: e.config.generation, err: text(e.config.err), lost: text(e.lost)}
+	t := trigger{uid: e.config.Uid, generation: e.config.Generation, err: nodeconfig.Text(e.config.Err), lost: nodeconfig.Text(e.lost)}
 	if c := e.content; c != nil {
-		t.digest, t.secrets, t.excluded = c.digest, c.secrets, c.excluded
-		if c.err != nil {
-			t.err += "\n" + c.err.Error()
+		t.digest, t.secrets, t.excluded = c.Digest, c.Secrets, c.Excluded
+		if c.Err != nil {
+			t.err += "\n" + c.Err.Error()
 		}
 	}
 	return t
@@ -107,8 +107,8 @@ func (e *entry) due(now time.Time, interval time.Duration) bool {
 // interval is the time between two visits; usual is that of a NodeConfig that names
 // none.
 func (e *entry) interval(usual time.Duration) time.Duration {
-	if e.config != nil && e.config.interval > 0 {
-		return e.config.interval
+	if e.config != nil && e.config.Interval > 0 {
+		return e.config.Interval
 	}
 	return usual
 }
@@ -121,29 +121,11 @@ func (e *entry) note(res drift.Result, now time.Time) {
 	e.visited, e.last, e.visitOf, e.target, e.holding = true, now, e.trigger(), nil, false
 	switch {
 	case e.waits:
-	case res.Err == nil, errors.As(res.Err, &invalid) && invalid.Code == exitInvalid:
+	case res.Err == nil, errors.As(res.Err, &invalid) && invalid.Code == nodeconfig.ExitInvalid:
 		e.failing, e.retry = false, drift.BackoffState{}
 	default:
 		e.failing, e.retry = true, backoff().Started(e.retry, now)
 	}
-}
-
-// suffix ends the name of every file that is kept for a NodeConfig.
-const suffix = ".json"
-
-// journalDir is where the journals of NodeConfigs lie below the machine's root.
-const journalDir = "/var/lib/keel/restart"
-
-// fileName is the name of a file that is kept for a NodeConfig. A name that is
-// too long for a file ends in a part of its digest instead, behind a character
-// that no other name holds.
-func fileName(name string) string {
-	const most = 200
-	if len(name) > most {
-		sum := sha256.Sum256([]byte(name))
-		name = name[:most] + "~" + hex.EncodeToString(sum[:16])
-	}
-	return name + suffix
 }
 
 // A lazy target is made when its visit begins and dropped when it ends, so that

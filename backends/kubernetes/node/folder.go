@@ -3,7 +3,6 @@ package node
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/facts"
 	"github.com/tlspu/keel/core/handler"
@@ -21,8 +22,6 @@ import (
 )
 
 const (
-	// maxFile is the size of the largest file that is read.
-	maxFile = 16 << 20
 	// racy is how old a file must be before its time of change is trusted: file
 	// systems count time in ticks of up to two seconds, and two writes may fall
 	// into one.
@@ -54,9 +53,9 @@ type file struct {
 	fresh   bool        // info may hide another write: read again
 	waited  bool        // the last scan left it to this one
 	read    bool
-	err     error     // why the file as a whole cannot be read
-	configs []*config // in the order of the file
-	data    []*datum  // the same
+	err     error                // why the file as a whole cannot be read
+	configs []*nodeconfig.Config // in the order of the file
+	data    []*nodeconfig.Datum  // the same
 }
 
 // look looks for files that changed, and reports whether what the folder holds
@@ -66,7 +65,7 @@ type file struct {
 func (f *folder) look(eager bool) (changed bool, err error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
-		return false, fmt.Errorf("read folder %s: %w", f.dir, cause(err))
+		return false, fmt.Errorf("read folder %s: %w", f.dir, nodeconfig.Cause(err))
 	}
 	if f.files == nil {
 		f.files = map[string]*file{}
@@ -115,7 +114,7 @@ func (f *folder) visit(known *file, eager bool) (changed bool) {
 		if _, gone := os.Lstat(known.path); errors.Is(gone, fs.ErrNotExist) {
 			return false // removed since the folder was listed: the next scan misses it
 		}
-		return f.broken(known, cause(err))
+		return f.broken(known, nodeconfig.Cause(err))
 	}
 	now := f.now()
 	if known.info == nil || !sameFile(known.info, info) {
@@ -130,7 +129,7 @@ func (f *folder) visit(known *file, eager bool) (changed bool) {
 	if known.read && !known.fresh {
 		return false
 	}
-	data, err := readFile(known.path)
+	data, err := nodeconfig.ReadFile(known.path)
 	if err != nil {
 		known.info = nil
 		return f.broken(known, err)
@@ -146,36 +145,6 @@ func sameFile(a, b fs.FileInfo) bool {
 		host.ChangeTime(a).Equal(host.ChangeTime(b))
 }
 
-// readFile reads a regular file.
-func readFile(path string) ([]byte, error) {
-	// Opening a pipe would wait for somebody at its other end.
-	if info, err := os.Stat(path); err != nil {
-		return nil, cause(err)
-	} else if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, cause(err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, cause(err)
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("larger than %d MiB", maxFile>>20)
-	}
-	return data, nil
-}
-
-// cause is an error without the path, which the message names already.
-func cause(err error) error {
-	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}
-
 // broken notes that a file cannot be read as a whole.
 func (f *folder) broken(known *file, err error) (changed bool) {
 	if known.err != nil && known.err.Error() == err.Error() {
@@ -184,9 +153,9 @@ func (f *folder) broken(known *file, err error) (changed bool) {
 	known.err = err
 	kept := 0
 	for i, c := range known.configs {
-		if last := c.effective(); last != nil {
+		if last := c.Effective(); last != nil {
 			kept++
-			known.configs[i] = last.faulty(err)
+			known.configs[i] = last.Faulty(err)
 		}
 	}
 	f.log.Error("file cannot be read; what it held goes on being kept", "file", known.path, "err", err, "kept", kept)
@@ -215,16 +184,9 @@ func (f *folder) take(known *file, data []byte) (changed bool) {
 }
 
 // same reports that two configs say the same.
-func same(a, b *config) bool {
-	return a.name == b.name && a.digest == b.digest && a.generation == b.generation &&
-		a.created.Equal(b.created) && a.source == b.source && text(a.err) == text(b.err)
-}
-
-func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
+func same(a, b *nodeconfig.Config) bool {
+	return a.Name == b.Name && a.Digest == b.Digest && a.Generation == b.Generation &&
+		a.Created.Equal(b.Created) && a.Source == b.Source && nodeconfig.Text(a.Err) == nodeconfig.Text(b.Err)
 }
 
 // source names a document in messages.
@@ -237,22 +199,22 @@ func (known *file) source(i, of int) string {
 
 // configs lists what the files hold, in the order of their names. A name that
 // stands in two documents is an error in both.
-func (f *folder) configs() []*config {
-	var configs []*config
+func (f *folder) configs() []*nodeconfig.Config {
+	var configs []*nodeconfig.Config
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		configs = append(configs, f.files[name].configs...)
 	}
-	twice(configs)
+	nodeconfig.Twice(configs)
 	return configs
 }
 
 // find finds in what the files hold for templates.
 func (f *folder) find() func(title string) (*v1alpha1.Data, error) {
-	var data []*datum
+	var data []*nodeconfig.Datum
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		data = append(data, f.files[name].data...)
 	}
-	return index(data).find
+	return nodeconfig.Index(data).Find
 }
 
 // want has nothing to do: the files are read as they are.
@@ -261,7 +223,7 @@ func (f *folder) want([]string) {}
 func (f *folder) edition() int { return f.held }
 
 func (f *folder) gather(files *host.View) (facts.Facts, []string, error) {
-	return gather(files, f.facts)
+	return nodeconfig.Gather(files, f.facts)
 }
 
 // told never changes: the file of facts is looked at when facts are collected.
@@ -276,13 +238,13 @@ func (f *folder) nameless() (unread, invalid []error) {
 			unread = append(unread, fmt.Errorf("%s: %w", known.path, known.err))
 		}
 		for _, c := range known.configs {
-			if c.name == "" {
-				invalid = append(invalid, c.fault())
+			if c.Name == "" {
+				invalid = append(invalid, c.Fault())
 			}
 		}
 		for _, d := range known.data {
-			if d.err != nil {
-				invalid = append(invalid, d.fault())
+			if d.Err != nil {
+				invalid = append(invalid, d.Fault())
 			}
 		}
 	}
@@ -297,13 +259,10 @@ func (f *folder) whole() bool {
 			return false
 		}
 		for _, c := range known.configs {
-			if c.name == "" {
+			if c.Name == "" {
 				return false
 			}
 		}
 	}
 	return true
 }
-
-// oneLine is an error's text on one line.
-func oneLine(err error) string { return strings.ReplaceAll(text(err), "\n", "; ") }

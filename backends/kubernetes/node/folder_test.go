@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/test/nodetest"
 
 	"github.com/google/go-cmp/cmp"
@@ -72,17 +74,17 @@ func (f *testFolder) kept(t *testing.T) map[string]string {
 	kept := map[string]string{}
 	for _, c := range f.configs() {
 		value := "nothing"
-		if last := c.effective(); last != nil {
-			spec, err := last.unpack()
+		if last := c.Effective(); last != nil {
+			spec, err := last.Unpack()
 			if err != nil {
 				t.Fatal(err)
 			}
 			value = spec.Params["value"]
 		}
-		if c.err != nil {
-			value += " (" + oneLine(c.err) + ")"
+		if c.Err != nil {
+			value += " (" + nodeconfig.OneLine(c.Err) + ")"
 		}
-		kept[c.name] = value
+		kept[c.Name] = value
 	}
 	return kept
 }
@@ -94,24 +96,18 @@ func (f *testFolder) want(t *testing.T, want map[string]string) {
 	}
 }
 
-// doc is a NodeConfig of type setting.
-func doc(name, value string) string {
-	return "---\napiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: " + name + "}\n" +
-		"spec: {type: setting, params: {path: /etc/" + name + ", value: " + value + "}}\n"
-}
-
 func TestFolder_readsWhatChanged(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", doc("a", "one"))
-	f.write(t, "b.yml", doc("b", "one")+doc("c", "one"))
+	f.write(t, "a.yaml", nodetest.Doc("a", "one"))
+	f.write(t, "b.yml", nodetest.Doc("b", "one")+nodetest.Doc("c", "one"))
 	f.write(t, "d.json", `{"apiVersion":"keel.tlspu.io/v1alpha1","kind":"NodeConfig","metadata":{"name":"d"},"spec":{"type":"setting","params":{"path":"/d","value":"one"}}}`)
-	f.write(t, ".hidden.yaml", doc("hidden", "one"))
+	f.write(t, ".hidden.yaml", nodetest.Doc("hidden", "one"))
 	f.write(t, "README.md", "no document")
-	f.write(t, "a.yaml~", doc("backup", "one"))
+	f.write(t, "a.yaml~", nodetest.Doc("backup", "one"))
 	if err := os.Mkdir(filepath.Join(f.dir, "sub"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	f.write(t, "sub/e.yaml", doc("e", "one"))
+	f.write(t, "sub/e.yaml", nodetest.Doc("e", "one"))
 	if !f.poll(t) {
 		t.Error("nothing changed")
 	}
@@ -119,7 +115,7 @@ func TestFolder_readsWhatChanged(t *testing.T) {
 	if f.poll(t) {
 		t.Error("changed although nobody wrote")
 	}
-	f.write(t, "b.yml", doc("b", "two")+doc("c", "one"))
+	f.write(t, "b.yml", nodetest.Doc("b", "two")+nodetest.Doc("c", "one"))
 	if !f.poll(t) {
 		t.Error("an edit was not seen")
 	}
@@ -145,8 +141,8 @@ func TestFolder_filesThatAreReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.write(t, "..1/a.yaml", doc("a", "one"))
-	f.write(t, "..2/a.yaml", doc("a", "two"))
+	f.write(t, "..1/a.yaml", nodetest.Doc("a", "one"))
+	f.write(t, "..2/a.yaml", nodetest.Doc("a", "two"))
 	link := func(to string) {
 		t.Helper()
 		if err := os.Symlink(to, filepath.Join(f.dir, "new")); err != nil {
@@ -171,12 +167,12 @@ func TestFolder_filesThatAreReplaced(t *testing.T) {
 // time behind.
 func TestFolder_writeWithinATick(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", doc("a", "one"))
+	f.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	if _, err := f.look(true); err != nil {
 		t.Fatal(err)
 	}
 	f.want(t, map[string]string{"a": "one"})
-	f.write(t, "a.yaml", doc("a", "two")) // the clock stands still
+	f.write(t, "a.yaml", nodetest.Doc("a", "two")) // the clock stands still
 	f.poll(t)
 	f.want(t, map[string]string{"a": "two"})
 }
@@ -184,7 +180,7 @@ func TestFolder_writeWithinATick(t *testing.T) {
 // A file that looks as it did is not read, however many there are.
 func TestFolder_readsNothingThatLooksTheSame(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", doc("a", "one"))
+	f.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	f.poll(t)
 	f.files["a.yaml"].configs = nil // reading it would bring them back
 	if f.poll(t) {
@@ -197,7 +193,7 @@ func TestFolder_readsNothingThatLooksTheSame(t *testing.T) {
 // the content.
 func TestFolder_editThatKeepsTheTime(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", doc("a", "one"))
+	f.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	f.poll(t)
 	path := filepath.Join(f.dir, "a.yaml")
 	before, err := os.Stat(path)
@@ -206,7 +202,7 @@ func TestFolder_editThatKeepsTheTime(t *testing.T) {
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for after := before; host.ChangeTime(after).Equal(host.ChangeTime(before)); { // its ticks are short
-		if err := os.WriteFile(path, []byte(doc("a", "two")), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(nodetest.Doc("a", "two")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(path, before.ModTime(), before.ModTime()); err != nil {
@@ -223,7 +219,7 @@ func TestFolder_editThatKeepsTheTime(t *testing.T) {
 func TestFolder_aFileOfTheFutureSettles(t *testing.T) {
 	f := newTestFolder(t)
 	f.clock = now.Add(24 * time.Hour)
-	f.write(t, "a.yaml", doc("a", "one"))
+	f.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	f.clock = now
 	f.poll(t)
 	f.poll(t)
@@ -235,7 +231,7 @@ func TestFolder_aFileOfTheFutureSettles(t *testing.T) {
 // A file that was written a moment ago may still be growing.
 func TestFolder_waitsForAWriter(t *testing.T) {
 	f := newTestFolder(t)
-	whole := doc("a", "one")
+	whole := nodetest.Doc("a", "one")
 	f.write(t, "a.yaml", whole[:len(whole)-20])
 	if changed, err := f.look(false); changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)
@@ -256,7 +252,7 @@ func TestFolder_waitsOnlyOnce(t *testing.T) {
 	f := newTestFolder(t)
 	for range 2 {
 		f.clock = f.clock.Add(poll)
-		f.write(t, "a.yaml", doc("a", "one"))
+		f.write(t, "a.yaml", nodetest.Doc("a", "one"))
 		if _, err := f.look(false); err != nil {
 			t.Fatal(err)
 		}
@@ -269,11 +265,11 @@ func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
 		{"half a document", "kind: NodeConfig\nmeta", "not valid YAML: line 2: could not find expected ':'"},
 		{"empty", "", "holds no document; to keep nothing from it any more, remove the file"},
 		{"only comments", "# a: b\n", "holds no document; to keep nothing from it any more, remove the file"},
-		{"larger than anything", strings.Repeat("# 0123456789\n", maxFile/13+1), "larger than 16 MiB"},
+		{"larger than anything", strings.Repeat("# 0123456789\n", nodeconfig.MaxFile/13+1), "larger than 16 MiB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newTestFolder(t)
-			f.write(t, "a.yaml", doc("a", "one")+doc("b", "one"))
+			f.write(t, "a.yaml", nodetest.Doc("a", "one")+nodetest.Doc("b", "one"))
 			f.poll(t)
 			f.write(t, "a.yaml", tt.content)
 			f.poll(t)
@@ -286,7 +282,7 @@ func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
 			if n := strings.Count(f.said.String(), "\n"); n != 1 {
 				t.Errorf("%d lines were logged, want 1:\n%s", n, &f.said)
 			}
-			f.write(t, "a.yaml", doc("a", "one"))
+			f.write(t, "a.yaml", nodetest.Doc("a", "one"))
 			f.poll(t)
 			f.want(t, map[string]string{"a": "one"})
 			if !f.whole() {
@@ -300,9 +296,9 @@ func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
 // no longer holds may be missing because of the mistake.
 func TestFolder_oneBadDocument(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", doc("a", "one")+doc("b", "one")+doc("c", "one"))
+	f.write(t, "a.yaml", nodetest.Doc("a", "one")+nodetest.Doc("b", "one")+nodetest.Doc("c", "one"))
 	f.poll(t)
-	f.write(t, "a.yaml", doc("a", "two")+strings.Replace(doc("b", "two"), "setting", "seting", 1))
+	f.write(t, "a.yaml", nodetest.Doc("a", "two")+strings.Replace(nodetest.Doc("b", "two"), "setting", "seting", 1))
 	f.poll(t)
 	const mistake = `spec.type: unknown handler "seting": use blind or setting`
 	f.want(t, map[string]string{"a": "two", "b": "one (" + mistake + ")",
@@ -310,14 +306,14 @@ func TestFolder_oneBadDocument(t *testing.T) {
 	if f.poll(t) {
 		t.Error("changed although nobody wrote")
 	}
-	f.write(t, "a.yaml", doc("a", "two"))
+	f.write(t, "a.yaml", nodetest.Doc("a", "two"))
 	f.poll(t)
 	f.want(t, map[string]string{"a": "two"})
 }
 
 func TestFolder_badDocumentsFromTheStart(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", doc("a", "one")+strings.Replace(doc("b", "one"), "path: /", "path: ", 1)+"---\nkind: Pod\n")
+	f.write(t, "a.yaml", nodetest.Doc("a", "one")+strings.Replace(nodetest.Doc("b", "one"), "path: /", "path: ", 1)+"---\nkind: Pod\n")
 	f.poll(t)
 	f.want(t, map[string]string{"a": "one", "b": "nothing (params.path: must be absolute)",
 		"": `nothing (line 12: kind: must be NodeConfig, ConfigMap or Secret, not "Pod")`})
@@ -332,15 +328,15 @@ func TestFolder_badDocumentsFromTheStart(t *testing.T) {
 
 func TestFolder_nameInTwoFiles(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", doc("x", "one"))
-	f.write(t, "b.yaml", doc("x", "two"))
-	f.write(t, "c.yaml", doc("x", "three"))
+	f.write(t, "a.yaml", nodetest.Doc("x", "one"))
+	f.write(t, "b.yaml", nodetest.Doc("x", "two"))
+	f.write(t, "c.yaml", nodetest.Doc("x", "three"))
 	f.poll(t)
 	configs := f.configs()
 	for i, other := range []string{"b.yaml", "a.yaml", "a.yaml"} {
 		want := "metadata.name: x is the name in " + filepath.Join(f.dir, other) + " too, so none of them is kept: rename or remove one"
-		if got := text(configs[i].err); got != want || configs[i].effective() != nil {
-			t.Errorf("%s: error %q, want %q", configs[i].source, got, want)
+		if got := nodeconfig.Text(configs[i].Err); got != want || configs[i].Effective() != nil {
+			t.Errorf("%s: error %q, want %q", configs[i].Source, got, want)
 		}
 	}
 	for _, name := range []string{"b.yaml", "c.yaml"} {
@@ -354,7 +350,7 @@ func TestFolder_nameInTwoFiles(t *testing.T) {
 
 func TestFolder_thatIsGoneRemovesNothing(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", doc("a", "one"))
+	f.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	f.poll(t)
 	if err := os.Rename(f.dir, f.dir+".away"); err != nil {
 		t.Fatal(err)
@@ -389,7 +385,7 @@ func TestFolder_pipesAndDeadLinks(t *testing.T) {
 
 func TestFolder_warnsOfUnknownParameters(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", strings.Replace(doc("a", "one"), "value: one", "vlaue: secret, color: secret", 1))
+	f.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "value: one", "vlaue: secret, color: secret", 1))
 	f.poll(t)
 	want := "level=WARN msg=\"unknown parameter has no effect\" target=a handler=setting param=color source=" + f.dir + "/a.yaml known=path,value\n" +
 		"level=WARN msg=\"unknown parameter has no effect; is the nearest one meant?\" target=a handler=setting param=vlaue source=" + f.dir + "/a.yaml nearest=value\n"

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tlspu/keel/api/v1alpha1"
@@ -33,9 +35,9 @@ func (a *agent) openCluster(ctx context.Context) (err error) {
 	s := a.settings
 	client, err := cluster.Connect(s.Kubeconfig, "keel-node-agent")
 	if err != nil {
-		return &plugin.Exit{Code: exitUnreadable, Err: err}
+		return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: err}
 	}
-	if a.machine, err = openMachine(a.env); err != nil {
+	if a.machine, err = nodeconfig.OpenMachine(a.env); err != nil {
 		return err
 	}
 	namespaces := s.SourceNamespaces
@@ -43,7 +45,7 @@ func (a *agent) openCluster(ctx context.Context) (err error) {
 		namespaces = []string{client.Namespace}
 	}
 	c := cluster.New(cluster.Options{Client: client, Node: s.NodeName, Namespaces: namespaces, Log: a.env.Log})
-	a.source = &clustered{cluster: c, handlers: a.env.Handlers, log: a.env.Log, known: map[string]*config{}}
+	a.source = &clustered{cluster: c, handlers: a.env.Handlers, log: a.env.Log, known: map[string]*nodeconfig.Config{}}
 	a.woken = c.Woken()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // what the last visit came to is still sent
 	a.ends = append(a.ends, func(context.Context) error { stop(); c.Wait(); return nil })
@@ -76,7 +78,7 @@ func (a *agent) report(ctx context.Context, client *cluster.Client, c *cluster.C
 		running.Wait()
 		if err != nil && !a.settings.Once {
 			// It did what it was told: nobody is to look for the reason in an exit code.
-			a.env.Log.Warn("not everything was sent before the end; the next agent visits and tells anew", "err", oneLine(err))
+			a.env.Log.Warn("not everything was sent before the end; the next agent visits and tells anew", "err", nodeconfig.OneLine(err))
 			return nil
 		}
 		return err
@@ -90,7 +92,7 @@ type told struct{ *cluster.Reporter }
 // nodes would say so of one that is for three.
 func (t told) save(_ context.Context, name string, uid types.UID, s v1alpha1.NodeStatus) {
 	before, there := t.Before(name)
-	if there && news(before, s) || !there && !strings.HasPrefix(s.Message, excluded) {
+	if there && news(before, s) || !there && !strings.HasPrefix(s.Message, nodeconfig.Excluded) {
 		t.Report(name, uid, s)
 	}
 }
@@ -128,7 +130,7 @@ func (a *agent) settle(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return &plugin.Exit{Code: exitUnreadable, Err: fmt.Errorf("after %s: %w", settleTime, missing)}
+			return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: fmt.Errorf("after %s: %w", settleTime, missing)}
 		}
 	}
 }
@@ -142,7 +144,7 @@ func (a *agent) missing() error {
 	var unread []string
 	for id, e := range a.entries {
 		if e.unread() {
-			unread = append(unread, id+": "+e.content.err.Error())
+			unread = append(unread, id+": "+e.content.Err.Error())
 		}
 	}
 	if len(unread) == 0 {

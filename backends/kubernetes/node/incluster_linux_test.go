@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/test/nodetest"
 
 	corev1 "k8s.io/api/core/v1"
@@ -205,7 +207,7 @@ func TestCluster_excludedNodesAreSilent(t *testing.T) {
 	w.do(t, http.MethodPatch, "/api/v1/nodes/"+w.node, body{"metadata": body{"labels": body{"role": "db"}}})
 	w.until(t, "it is for this node", func() bool { s, _ := w.status(t, w.node); return s.Changed })
 	w.do(t, http.MethodPatch, "/api/v1/nodes/"+w.node, body{"metadata": body{"labels": body{"role": "web"}}})
-	w.until(t, "it is no more", func() bool { s, _ := w.status(t, w.node); return s.Message == excluded })
+	w.until(t, "it is no more", func() bool { s, _ := w.status(t, w.node); return s.Message == nodeconfig.Excluded })
 	if w.content("db") != "x" {
 		t.Error("what it did was undone")
 	}

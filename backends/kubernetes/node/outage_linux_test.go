@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/test/kubetest"
 )
@@ -52,7 +54,7 @@ func TestCluster_outage(t *testing.T) {
 		w.until(t, "a visit", func() bool { return w.visits(name(0)) > before })
 	}
 	w.until(t, "the restart that failed first", func() bool {
-		journals, err := os.ReadDir(filepath.Join(w.Env.Root, journalDir))
+		journals, err := os.ReadDir(filepath.Join(w.Env.Root, nodeconfig.JournalDir))
 		return w.starts(t, "a.service") == 4 && err == nil && len(journals) == 0
 	})
 	for _, i := range []int{1, 4, 7} {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/test/nodetest"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,23 +40,23 @@ func (w *clusterWorld) fails(t *testing.T, unit string, n int) {
 
 // journaled reports whether restarts of a NodeConfig are noted on the machine.
 func (w *clusterWorld) journaled(name string) bool {
-	_, err := os.Stat(w.Env.Root + journalDir + "/" + name + suffix)
+	_, err := os.Stat(w.Env.Root + nodeconfig.JournalDir + "/" + name + nodeconfig.Suffix)
 	return err == nil
 }
 
 // note writes a journal as an agent that was killed would have left it.
 func (w *clusterWorld) note(t *testing.T, name string, phase string, unit string) {
 	t.Helper()
-	m, err := openMachine(w.Env)
+	m, err := nodeconfig.OpenMachine(w.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = m.tree.Close() }()
+	defer func() { _ = m.Tree.Close() }()
 	rec := restart.Record{Phase: phase, Units: map[string]string{unit: ""}}
 	if phase == restart.Restarting {
 		rec.Units[unit] = fmt.Sprintf("%032x", w.starts(t, unit))
 	}
-	if err := m.restarts(name, fileName(name)).journal.Save(t.Context(), rec); err != nil {
+	if err := m.Journal(nodeconfig.FileName(name)).Save(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -266,14 +268,14 @@ func TestAgent_journalOfWhatIsNotRead(t *testing.T) {
 	w.note(t, "made", restart.Restarting, "a.service")
 	w.note(t, "making", restart.Ensuring, "b.service")
 	w.note(t, "broken", restart.Restarting, "b.service")
-	if err := os.WriteFile(w.Env.Root+journalDir+"/broken.json", []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(w.Env.Root+nodeconfig.JournalDir+"/broken.json", []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m, err := openMachine(w.Env)
+	m, err := nodeconfig.OpenMachine(w.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = m.tree.Close() }()
+	defer func() { _ = m.Tree.Close() }()
 	pending := fmt.Errorf("ConfigMap default/x %w", cluster.ErrPending)
 	for _, tt := range []struct {
 		name  string
@@ -288,13 +290,13 @@ func TestAgent_journalOfWhatIsNotRead(t *testing.T) {
 	} {
 		a := &agent{env: w.Env, machine: m, entries: map[string]*entry{}}
 		for _, name := range []string{"broken", "made", "making"} {
-			c := &config{name: name, err: tt.err}
+			c := &nodeconfig.Config{Name: name, Err: tt.err}
 			a.entries[name] = &entry{config: c, of: c, content: c}
 		}
 		a.adopt(t.Context(), tt.ready)
 		var got []string
 		for _, id := range a.order() {
-			if name, is := strings.CutPrefix(id, leftoverID); is {
+			if name, is := strings.CutPrefix(id, nodeconfig.LeftoverID); is {
 				got = append(got, name)
 			}
 		}

@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
@@ -158,7 +162,7 @@ func TestAgent_excludedOwnsNothing(t *testing.T) {
 	}
 	w.write(t, "a.yaml", both("a", "db"))
 	w.write(t, "b.yaml", both("b", "web"))
-	journal := filepath.Join(w.Env.Root, journalDir, "a.json")
+	journal := filepath.Join(w.Env.Root, nodeconfig.JournalDir, "a.json")
 	if err := os.MkdirAll(filepath.Dir(journal), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +226,7 @@ func TestAgent_configMaps(t *testing.T) {
 	w.later(t, poll)
 	w.write(t, "data.yaml", "a: [")
 	w.later(t, poll)
-	w.write(t, "data.yaml", doc("d", "one")+"---\nkind: Pod\n")
+	w.write(t, "data.yaml", nodetest.Doc("d", "one")+"---\nkind: Pod\n")
 	w.later(t, time.Hour)
 	if s := w.status(t, "a"); w.content(t, "a") != "<two>" || s.LastResult != v1alpha1.Success {
 		t.Errorf("with a mistake: %q, %+v", w.content(t, "a"), s)
@@ -246,7 +250,7 @@ func TestAgent_configMaps(t *testing.T) {
 func TestAgent_onceSaysWhatIsWrongWithData(t *testing.T) {
 	w := newAgentWorld(t)
 	w.settings.Once = true
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.write(t, "b.yaml", strings.Replace(configMap, "VALUE", "8080", 1))
 	err := w.run(t)
 	want := "changed   a\nerror     " + filepath.Join(w.settings.ConfigDir, "b.yaml") + ": line 4: data.text: must be a string, write text: \"8080\"\n"
@@ -357,7 +361,7 @@ func TestTargets_secretsAreWithheld(t *testing.T) {
 	docs := []plugin.Doc{{Source: "a.yaml", Data: []byte(secretConfig)}, {Source: "db.yaml", Data: []byte(secretDoc(pass))}}
 	var said []string
 	for range 2 {
-		list, err := targets(t.Context(), w.Env, docs)
+		list, err := nodeconfig.Kind().Targets(t.Context(), w.Env, docs)
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%d targets, %v", len(list), err)
 		}
@@ -372,7 +376,7 @@ func TestTargets_secretsAreWithheld(t *testing.T) {
 			}
 		}
 	}
-	for _, err := range validate(t.Context(), w.Env, docs) {
+	for _, err := range nodeconfig.Kind().Validate(t.Context(), w.Env, docs) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -414,14 +418,14 @@ func TestValidate_withFacts(t *testing.T) {
 			"line 4: data.text: must be a string, write text: \"7\"\nConfigMap default/app is in d.yaml and in h.yaml: remove one"}},
 	} {
 		w.Env.Facts = tt.facts
-		for i, err := range validate(t.Context(), w.Env, docs) {
-			if got := text(err); got != tt.want[i] {
+		for i, err := range nodeconfig.Kind().Validate(t.Context(), w.Env, docs) {
+			if got := nodeconfig.Text(err); got != tt.want[i] {
 				t.Errorf("facts %q, %s: %q, want %q", tt.facts, docs[i].Source, got, tt.want[i])
 			}
 		}
 	}
 	w.Env.Facts = filepath.Join(t.TempDir(), "none")
-	if errs := validate(t.Context(), w.Env, docs[:1]); errs[0] == nil || !strings.Contains(errs[0].Error(), "no such file") {
+	if errs := nodeconfig.Kind().Validate(t.Context(), w.Env, docs[:1]); errs[0] == nil || !strings.Contains(errs[0].Error(), "no such file") {
 		t.Errorf("without the file: %v", errs)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tlspu/keel/api/v1alpha1"
@@ -102,7 +104,7 @@ func given(settings map[string]bool) (names []string) {
 }
 
 func invalid(format string, args ...any) error {
-	return &plugin.Exit{Code: exitInvalid, Err: fmt.Errorf(format, args...)}
+	return &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: fmt.Errorf(format, args...)}
 }
 
 // Machine says which machine is kept.

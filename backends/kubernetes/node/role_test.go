@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/core/plugin"
@@ -19,8 +23,8 @@ import (
 func TestAgent_dryRunWritesNothing(t *testing.T) {
 	w := newAgentWorld(t)
 	w.settings.DryRun, w.settings.Once = true, true
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service], ", 1))
-	orphan := filepath.Join(w.Env.Root, journalDir, "gone.json")
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "spec: {", "spec: {services: [a.service], ", 1))
+	orphan := filepath.Join(w.Env.Root, nodeconfig.JournalDir, "gone.json")
 	if err := os.MkdirAll(filepath.Dir(orphan), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -49,32 +53,38 @@ func TestRole_once(t *testing.T) {
 		out     string
 		code    int
 	}{
-		{"in order", func(w *agentWorld) { w.write(t, "b.yaml", doc("b", "one")); w.write(t, "a.yaml", doc("a", "one")) },
+		{"in order", func(w *agentWorld) {
+			w.write(t, "b.yaml", nodetest.Doc("b", "one"))
+			w.write(t, "a.yaml", nodetest.Doc("a", "one"))
+		},
 			"changed   a\nchanged   b\n", 0},
-		{"nothing to do", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.keep("a", "one") },
+		{"nothing to do", func(w *agentWorld) { w.write(t, "a.yaml", nodetest.Doc("a", "one")); w.keep("a", "one") },
 			"unchanged a\n", 0},
 		{"suspended", func(w *agentWorld) {
-			w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {suspend: true, ", 1))
+			w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "spec: {", "spec: {suspend: true, ", 1))
 		}, "unchanged a: suspended\n", 0},
 		{"invalid", func(w *agentWorld) {
-			w.write(t, "a.yaml", doc("a", "one"))
-			w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "path: /", "path: ", 1))
+			w.write(t, "a.yaml", nodetest.Doc("a", "one"))
+			w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "one"), "path: /", "path: ", 1))
 		}, "changed   a\nerror     b: DIR/b.yaml: params.path: must be absolute\n", 3},
 		{"invalid and without a name", func(w *agentWorld) { w.write(t, "b.yaml", "kind: Pod\n") },
 			"error     DIR/b.yaml: line 1: kind: must be NodeConfig, ConfigMap or Secret, not \"Pod\"\n", 3},
-		{"a name twice", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.write(t, "b.yaml", doc("a", "two")) },
+		{"a name twice", func(w *agentWorld) {
+			w.write(t, "a.yaml", nodetest.Doc("a", "one"))
+			w.write(t, "b.yaml", nodetest.Doc("a", "two"))
+		},
 			"error     a: DIR/a.yaml: metadata.name: a is the name in DIR/b.yaml too, so none of them is kept: rename or remove one\n", 3},
-		{"unreadable", func(w *agentWorld) { w.write(t, "a.yaml", doc("a", "one")); w.write(t, "b.yaml", "a: [") },
+		{"unreadable", func(w *agentWorld) { w.write(t, "a.yaml", nodetest.Doc("a", "one")); w.write(t, "b.yaml", "a: [") },
 			"changed   a\nerror     DIR/b.yaml: not valid YAML: line 1: did not find expected node content\n", 2},
 		{"failed", func(w *agentWorld) {
-			w.write(t, "a.yaml", doc("a", "one"))
+			w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 			*w.Handler.Fail = errors.New("disk\non fire")
 		},
 			"error     a: ensure path:/etc/a (value): disk; on fire\n", 16},
 		{"all of it", func(w *agentWorld) {
-			w.write(t, "a.yaml", doc("a", "one"))
+			w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 			w.write(t, "b.yaml", "a: [")
-			w.write(t, "c.yaml", strings.Replace(doc("c", "one"), "path: /", "path: ", 1))
+			w.write(t, "c.yaml", strings.Replace(nodetest.Doc("c", "one"), "path: /", "path: ", 1))
 			*w.Handler.Fail = errors.New("disk on fire")
 		}, "error     a: ensure path:/etc/a (value): disk on fire\nerror     c: DIR/c.yaml: params.path: must be absolute\n" +
 			"error     DIR/b.yaml: not valid YAML: line 1: did not find expected node content\n", 2},
@@ -122,8 +132,8 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 func TestRole_onceWithoutOutput(t *testing.T) {
 	w := newAgentWorld(t)
 	w.settings.Once, w.Env.Out = true, full{}
-	w.write(t, "a.yaml", doc("a", "one"))
-	w.write(t, "b.yaml", doc("b", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
+	w.write(t, "b.yaml", nodetest.Doc("b", "one"))
 	err := w.run(t)
 	exit := (*plugin.Exit)(nil)
 	if !errors.As(err, &exit) || exit.Code != 16 || exit.Error() != "output was lost: no space left" {
@@ -144,7 +154,7 @@ func (w *agentWorld) keep(name, value string) {
 func TestAgent_signalLetsAStepFinish(t *testing.T) {
 	w := newAgentWorld(t)
 	w.Env.Now = time.Now
-	w.write(t, "a.yaml", strings.Replace(doc("a", "one"), "spec: {", "spec: {services: [a.service], ", 1))
+	w.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "spec: {", "spec: {services: [a.service], ", 1))
 	ctx, cancel := context.WithCancel(t.Context())
 	*w.Handler.Hold = cancel
 	if err := Role().Run(ctx, w.Env, &w.settings); err != nil {
@@ -160,11 +170,11 @@ func TestAgent_signalLetsAStepFinish(t *testing.T) {
 	if log := w.log.String(); strings.Contains(log, "failed") || !strings.Contains(log, "agent ended") {
 		t.Errorf("log:\n%s", log)
 	}
-	m, err := openMachine(w.Env)
+	m, err := nodeconfig.OpenMachine(w.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, open, err := restart.NewFile(m.tree, journalDir+"/a.json").Load(t.Context())
+	rec, open, err := restart.NewFile(m.Tree, nodeconfig.JournalDir+"/a.json").Load(t.Context())
 	if err != nil || !open || rec.Phase != restart.Ensuring {
 		t.Errorf("journal %+v, open %v, %v", rec, open, err)
 	}
@@ -179,7 +189,7 @@ func TestAgent_signalLetsAStepFinish(t *testing.T) {
 func TestAgent_dryRunLogsTheSteps(t *testing.T) {
 	w := newAgentWorld(t)
 	w.settings.DryRun = true
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.pass(t)
 	for _, want := range []string{`msg="visit would change the machine" target=a `, `msg="visit would take a step" target=a `, `step="ensure path:/etc/a (value)"`} {
 		if !strings.Contains(w.log.String(), want) {
@@ -198,7 +208,7 @@ func TestRole_onceInterrupted(t *testing.T) {
 		w := newAgentWorld(t)
 		w.settings.Once = true
 		for _, name := range []string{"a", "b", "c"} {
-			w.write(t, name+".yaml", strings.Replace(doc(name, "one"), "spec: {", "spec: {"+tt.services, 1))
+			w.write(t, name+".yaml", strings.Replace(nodetest.Doc(name, "one"), "spec: {", "spec: {"+tt.services, 1))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		*w.Handler.Hold = cancel
@@ -228,7 +238,7 @@ func TestSettings_sourceNamespaces(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Role().Settings().(*settings)
 			s.NodeName, s.SourceNamespaces = "n", []string{"default", tt.space}
-			if got := text(s.complete()); got != tt.want {
+			if got := nodeconfig.Text(s.complete()); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

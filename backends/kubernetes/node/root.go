@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 )
@@ -13,12 +15,12 @@ import (
 // one folder while they write to another. When it is another one, or cannot be
 // told, what was found before counts for nothing: everything is due.
 func (a *agent) arrive() {
-	replaced, err := a.machine.tree.Replaced()
+	replaced, err := a.machine.Tree.Replaced()
 	if err == nil && replaced {
 		err = a.reopen()
 	}
 	switch before := a.unreached; {
-	case err != nil && text(err) == text(before), err == nil && before == nil && !replaced:
+	case err != nil && nodeconfig.Text(err) == nodeconfig.Text(before), err == nil && before == nil && !replaced:
 		return
 	case err != nil:
 		a.env.Log.Error("root cannot be opened; nothing is kept until it can", "root", a.env.Root, "err", err)
@@ -39,16 +41,16 @@ func (a *agent) reopen() error {
 	if err := mayChange(a.env, a.settings); err != nil {
 		return err
 	}
-	m, err := openMachine(a.env)
+	m, err := nodeconfig.OpenMachine(a.env)
 	if err != nil {
 		return err
 	}
-	_ = a.machine.tree.Close() // what was written was synced
+	_ = a.machine.Tree.Close() // what was written was synced
 	a.machine = m
 	return nil
 }
 
 // unreached is the target of an entry while the root cannot be opened.
 func unreached(id string, err error) drift.Planner {
-	return drift.Refused(id, &plugin.Exit{Code: exitUnreadable, Err: fmt.Errorf("the machine is out of reach: %w", err)})
+	return drift.Refused(id, &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: fmt.Errorf("the machine is out of reach: %w", err)})
 }

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
+	"github.com/tlspu/keel/test/nodetest"
+
 	"github.com/tlspu/keel/api/v1alpha1"
 )
 
@@ -14,8 +18,8 @@ import (
 // image that was replaced.
 func TestAgent_anotherRoot(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
-	w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "spec: {", "spec: {services: [b.service], ", 1))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
+	w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "one"), "spec: {", "spec: {services: [b.service], ", 1))
 	w.pass(t)
 	w.Systemd.Log(t)
 	if err := os.Rename(w.Env.Root, w.Env.Root+".old"); err != nil {
@@ -33,7 +37,7 @@ func TestAgent_anotherRoot(t *testing.T) {
 	if s := w.status(t, "a"); s.LastResult != v1alpha1.Success || !s.Changed || !s.LastRunTime.Time.Equal(w.clock) {
 		t.Errorf("status %+v", s)
 	}
-	if files, err := os.ReadDir(filepath.Join(w.Env.Root, journalDir)); err != nil || len(files) > 0 {
+	if files, err := os.ReadDir(filepath.Join(w.Env.Root, nodeconfig.JournalDir)); err != nil || len(files) > 0 {
 		t.Errorf("journals of the new root: %v, %v", files, err)
 	}
 	if n := strings.Count(w.log.String(), "another folder lies at the root"); n != 1 {
@@ -49,7 +53,7 @@ func TestAgent_anotherRoot(t *testing.T) {
 // A root that is gone is an error, and never in order.
 func TestAgent_noRoot(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.pass(t)
 	if err := os.Rename(w.Env.Root, w.Env.Root+".old"); err != nil {
 		t.Fatal(err)

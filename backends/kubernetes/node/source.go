@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tlspu/keel/api/v1alpha1"
@@ -19,7 +21,7 @@ type source interface {
 	// what it said before stays.
 	look(eager bool) (changed bool, err error)
 	// configs lists the NodeConfigs; find gives what they read, as inputs.find does.
-	configs() []*config
+	configs() []*nodeconfig.Config
 	find() func(title string) (*v1alpha1.Data, error)
 	// want says which ConfigMaps and Secrets are read from now on.
 	want(titles []string)

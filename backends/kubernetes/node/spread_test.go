@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/backends/kubernetes/node/cluster"
 	"github.com/tlspu/keel/backends/kubernetes/node/facts"
 )
@@ -56,7 +58,7 @@ func holds(t *testing.T) (a *agent, e *entry) {
 	a.settings.NodeName, a.settings.DefaultInterval = "n", 10*time.Minute
 	a.facts.Set(facts.Facts{})
 	a.env.Log = slog.New(slog.DiscardHandler)
-	e = &entry{config: &config{name: "motd", uid: "1", generation: 1, digest: "d1"}}
+	e = &entry{config: &nodeconfig.Config{Name: "motd", Uid: "1", Generation: 1, Digest: "d1"}}
 	e.of, e.content = e.config, e.config
 	a.entries["motd"] = e
 	a.hold(now)
@@ -70,7 +72,7 @@ func visit(e *entry, at time.Time) {
 }
 
 // says gives an entry another content.
-func says(e *entry, change func(*config)) {
+func says(e *entry, change func(*nodeconfig.Config)) {
 	c := *e.config
 	change(&c)
 	e.config, e.of, e.content = &c, &c, &c
@@ -80,26 +82,26 @@ func TestHold_whatIsNewForAllNodesIsSpread(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		before func(a *agent, e *entry)
-		change func(c *config)
+		change func(c *nodeconfig.Config)
 		spread bool
 	}{
-		{name: "nothing", change: func(*config) {}},
-		{name: "another generation", change: func(c *config) { c.generation++ }, spread: true},
-		{name: "made anew", change: func(c *config) { c.uid = "2" }, spread: true},
-		{name: "other data", change: func(c *config) { c.digest = "d2" }, spread: true},
-		{name: "a label: excluded", change: func(c *config) { c.excluded = true }},
-		{name: "a label: excluded, and what it reads is not read then", change: func(c *config) { c.excluded, c.digest = true, "d2" }},
-		{name: "a label: not excluded any more", change: func(c *config) { c.excluded, c.digest = false, "d1" }, before: func(_ *agent, e *entry) {
-			says(e, func(c *config) { c.excluded, c.digest = true, "d2" })
+		{name: "nothing", change: func(*nodeconfig.Config) {}},
+		{name: "another generation", change: func(c *nodeconfig.Config) { c.Generation++ }, spread: true},
+		{name: "made anew", change: func(c *nodeconfig.Config) { c.Uid = "2" }, spread: true},
+		{name: "other data", change: func(c *nodeconfig.Config) { c.Digest = "d2" }, spread: true},
+		{name: "a label: excluded", change: func(c *nodeconfig.Config) { c.Excluded = true }},
+		{name: "a label: excluded, and what it reads is not read then", change: func(c *nodeconfig.Config) { c.Excluded, c.Digest = true, "d2" }},
+		{name: "a label: not excluded any more", change: func(c *nodeconfig.Config) { c.Excluded, c.Digest = false, "d1" }, before: func(_ *agent, e *entry) {
+			says(e, func(c *nodeconfig.Config) { c.Excluded, c.Digest = true, "d2" })
 			visit(e, now)
 		}},
-		{name: "another generation that excludes", change: func(c *config) { c.generation++; c.excluded = true }, spread: true},
-		{name: "a fact a template cannot do without", change: func(c *config) { c.err = errors.New("no Node.InternalIP") }},
-		{name: "it failed before", change: func(c *config) { c.generation++ }, before: func(_ *agent, e *entry) { e.said = "disk on fire" }},
-		{name: "the agent has just started", change: func(c *config) { c.generation++ }, before: func(a *agent, e *entry) { a.settled = false }},
-		{name: "a folder is this node's alone", change: func(c *config) { c.generation++ }, before: func(a *agent, _ *entry) { a.woken = nil }},
-		{name: "created", change: func(c *config) { c.generation++ }, before: func(_ *agent, e *entry) { *e = entry{config: e.config} }, spread: true},
-		{name: "there at the start, and its data is read later", change: func(*config) {}, before: func(_ *agent, e *entry) { *e = entry{config: e.config, early: true} }},
+		{name: "another generation that excludes", change: func(c *nodeconfig.Config) { c.Generation++; c.Excluded = true }, spread: true},
+		{name: "a fact a template cannot do without", change: func(c *nodeconfig.Config) { c.Err = errors.New("no Node.InternalIP") }},
+		{name: "it failed before", change: func(c *nodeconfig.Config) { c.Generation++ }, before: func(_ *agent, e *entry) { e.said = "disk on fire" }},
+		{name: "the agent has just started", change: func(c *nodeconfig.Config) { c.Generation++ }, before: func(a *agent, e *entry) { a.settled = false }},
+		{name: "a folder is this node's alone", change: func(c *nodeconfig.Config) { c.Generation++ }, before: func(a *agent, _ *entry) { a.woken = nil }},
+		{name: "created", change: func(c *nodeconfig.Config) { c.Generation++ }, before: func(_ *agent, e *entry) { *e = entry{config: e.config} }, spread: true},
+		{name: "there at the start, and its data is read later", change: func(*nodeconfig.Config) {}, before: func(_ *agent, e *entry) { *e = entry{config: e.config, early: true} }},
 	} {
 		a, e := holds(t)
 		if tt.before != nil {
@@ -129,7 +131,7 @@ func TestHold_withinATenthOfTheInterval(t *testing.T) {
 		var latest time.Duration
 		for g := range int64(200) {
 			a, e := holds(t)
-			says(e, func(c *config) { c.interval, c.generation = tt.interval, g+2 })
+			says(e, func(c *nodeconfig.Config) { c.Interval, c.Generation = tt.interval, g+2 })
 			a.hold(now)
 			latest = max(latest, e.from.Sub(now))
 		}
@@ -146,7 +148,7 @@ func TestHold_editsThatKeepComing(t *testing.T) {
 	clock, visits := now, 0
 	for s := range 600 {
 		clock = clock.Add(time.Second)
-		says(e, func(c *config) { c.generation++ })
+		says(e, func(c *nodeconfig.Config) { c.Generation++ })
 		a.hold(clock)
 		if e.due(clock, time.Hour) {
 			visit(e, clock)
@@ -163,7 +165,7 @@ func TestHold_editsThatKeepComing(t *testing.T) {
 
 func TestHold_clockThatWasSet(t *testing.T) {
 	a, e := holds(t)
-	says(e, func(c *config) { c.generation++ })
+	says(e, func(c *nodeconfig.Config) { c.Generation++ })
 	a.hold(now)
 	for _, tt := range []struct {
 		name string
@@ -185,14 +187,17 @@ func TestHold_clockThatWasSet(t *testing.T) {
 // waits no longer than from then on.
 func TestHold_unread(t *testing.T) {
 	a, e := holds(t)
-	says(e, func(c *config) { c.generation++; c.err = fmt.Errorf("ConfigMap default/app %w", cluster.ErrPending) })
+	says(e, func(c *nodeconfig.Config) {
+		c.Generation++
+		c.Err = fmt.Errorf("ConfigMap default/app %w", cluster.ErrPending)
+	})
 	a.hold(now)
 	for _, at := range []time.Duration{0, time.Minute, 24 * time.Hour} {
 		if e.due(now.Add(at), time.Minute) {
 			t.Errorf("visited after %s, before what it reads is known", at)
 		}
 	}
-	says(e, func(c *config) { c.err = nil })
+	says(e, func(c *nodeconfig.Config) { c.Err = nil })
 	at := now.Add(time.Hour)
 	a.hold(at)
 	if late := e.from.Sub(at); late <= 0 || late > time.Minute || !e.due(e.from, time.Hour) {

@@ -14,6 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -36,22 +38,22 @@ func (e *entry) status(res drift.Result, now time.Time) v1alpha1.NodeStatus {
 		LastResult:         v1alpha1.Success,
 		Changed:            res.Changed,
 		RestartPending:     e.pending,
-		ObservedGeneration: e.config.generation,
+		ObservedGeneration: e.config.Generation,
 	}
 	c := e.content
 	if c != nil {
-		s.TriggerDigest = c.digest
+		s.TriggerDigest = c.Digest
 	}
 	switch {
 	case res.Err != nil:
-		s.LastResult, s.Message = v1alpha1.Error, cut(oneLine(res.Err), v1alpha1.MaxMessage)
-	case c != nil && c.idle() != "":
-		s.Message = c.idle()
+		s.LastResult, s.Message = v1alpha1.Error, cut(nodeconfig.OneLine(res.Err), v1alpha1.MaxMessage)
+	case c != nil && c.Idle() != "":
+		s.Message = c.Idle()
 	default:
 		s.Message = did(res)
 	}
-	if len(e.config.ignored) > 0 {
-		s.Message = cut(s.Message+"; unknown and without effect: "+strings.Join(e.config.ignored, ", "), v1alpha1.MaxMessage)
+	if len(e.config.Ignored) > 0 {
+		s.Message = cut(s.Message+"; unknown and without effect: "+strings.Join(e.config.Ignored, ", "), v1alpha1.MaxMessage)
 	}
 	return s
 }
@@ -81,14 +83,14 @@ func did(res drift.Result) string {
 }
 
 func writesRestart(s drift.Step) bool {
-	return len(s.Writes) == 1 && s.Writes[0].String() == restartLeaf
+	return len(s.Writes) == 1 && s.Writes[0].String() == nodeconfig.RestartLeaf
 }
 
 // cut shortens s to at most most bytes, between two characters, with a mark. It is
 // one line that steers no terminal: what a command said may be in it.
 func cut(s string, most int) string {
 	const mark = "…"
-	s = printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(strings.ToValidUTF8(s, "\uFFFD")))
+	s = nodeconfig.Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(strings.ToValidUTF8(s, "\uFFFD")))
 	if len(s) <= most {
 		return s
 	}
@@ -107,7 +109,7 @@ func news(before, s v1alpha1.NodeStatus) bool {
 		return true
 	}
 	idle := func(message string) bool {
-		return strings.HasPrefix(message, suspended) || strings.HasPrefix(message, excluded)
+		return strings.HasPrefix(message, nodeconfig.Suspended) || strings.HasPrefix(message, nodeconfig.Excluded)
 	}
 	return s.Message != before.Message && (s.LastResult == v1alpha1.Error || idle(before.Message) || idle(s.Message))
 }
@@ -124,7 +126,7 @@ type statuses struct {
 func openStatuses(dir, configDir string, log *slog.Logger) (*statuses, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil || dir == "" {
-		return nil, &plugin.Exit{Code: exitInvalid, Err: errors.New("state-dir: name a folder")}
+		return nil, &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: errors.New("state-dir: name a folder")}
 	}
 	this, err := host.OpenTree("/")
 	if err != nil {
@@ -136,7 +138,7 @@ func openStatuses(dir, configDir string, log *slog.Logger) (*statuses, error) {
 	}
 	if state, err := os.Stat(path); err == nil {
 		if configs, err := os.Stat(configDir); err == nil && os.SameFile(state, configs) {
-			err := &plugin.Exit{Code: exitInvalid, Err: fmt.Errorf("state-dir %s: is the config-dir too: name another folder", dir)}
+			err := &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: fmt.Errorf("state-dir %s: is the config-dir too: name another folder", dir)}
 			return nil, errors.Join(err, this.Close())
 		}
 	}
@@ -158,7 +160,7 @@ func (w *statuses) path(file string) string { return filepath.Join(w.dir, file) 
 // save writes a status if it is news. A status is only told, nothing depends on
 // it: that it cannot be written is logged, and the next visit tries again.
 func (w *statuses) save(ctx context.Context, name string, _ types.UID, s v1alpha1.NodeStatus) {
-	file := fileName(name)
+	file := nodeconfig.FileName(name)
 	before, there, err := w.load(file)
 	if err != nil {
 		w.setAside(ctx, file, err)
@@ -228,7 +230,7 @@ func (w *statuses) close(context.Context) error { return w.tree.Close() }
 func (w *statuses) sweep(names map[string]bool) {
 	keep := make(map[string]bool, len(names))
 	for name := range names {
-		keep[fileName(name)] = true
+		keep[nodeconfig.FileName(name)] = true
 	}
 	files, err := w.tree.List(w.dir)
 	if host.IsMissing(err) {
@@ -239,7 +241,7 @@ func (w *statuses) sweep(names map[string]bool) {
 		return
 	}
 	for _, file := range files {
-		if !strings.HasSuffix(file, suffix) || keep[file] {
+		if !strings.HasSuffix(file, nodeconfig.Suffix) || keep[file] {
 			continue
 		}
 		if _, there, err := w.load(file); err != nil || !there {

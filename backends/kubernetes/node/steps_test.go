@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+
 	"github.com/tlspu/keel/test/nodetest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +30,8 @@ func TestEntry_interval(t *testing.T) {
 		entry entry
 		want  time.Duration
 	}{
-		{"none is named", entry{config: &config{}}, 10 * time.Minute},
-		{"its own", entry{config: &config{interval: 10 * time.Second}}, 10 * time.Second},
+		{"none is named", entry{config: &nodeconfig.Config{}}, 10 * time.Minute},
+		{"its own", entry{config: &nodeconfig.Config{Interval: 10 * time.Second}}, 10 * time.Second},
 		{"nothing but a journal", entry{}, 10 * time.Minute},
 	} {
 		if got := tt.entry.interval(10 * time.Minute); got != tt.want {
@@ -39,7 +41,7 @@ func TestEntry_interval(t *testing.T) {
 	for given, want := range map[time.Duration]time.Duration{0: 0, time.Nanosecond: 0, -time.Hour: 0, 10 * time.Second: 10 * time.Second, time.Hour: time.Hour} {
 		doc := v1alpha1.Document{NodeConfig: &v1alpha1.NodeConfig{}}
 		doc.NodeConfig.Spec.Interval = &metav1.Duration{Duration: given}
-		if got := newConfig("", doc, nodetest.Handlers(nodetest.NewSetting())).interval; got != want {
+		if got := nodeconfig.New("", doc, nodetest.Handlers(nodetest.NewSetting())).Interval; got != want {
 			t.Errorf("an interval of %s becomes %s, want %s", given, got, want)
 		}
 	}
@@ -70,7 +72,7 @@ func TestAgent_waitsForFactsAndNodeConfigs(t *testing.T) {
 		if got := a.ready(); got != tt.wantReady {
 			t.Errorf("%s: ready %v", tt.name, got)
 		}
-		if got := text(a.health.Ready()); got != tt.wantWhy {
+		if got := nodeconfig.Text(a.health.Ready()); got != tt.wantWhy {
 			t.Errorf("%s: the probe says %q, want %q", tt.name, got, tt.wantWhy)
 		}
 	}
@@ -101,8 +103,8 @@ func TestExcludes(t *testing.T) {
 	} {
 		var f facts.Facts
 		f.Node.Labels = labels
-		got, err := excludes(tt.selector, f)
-		if got != tt.want || text(err) != tt.wantErr {
+		got, err := nodeconfig.Excludes(tt.selector, f)
+		if got != tt.want || nodeconfig.Text(err) != tt.wantErr {
 			t.Errorf("%s: %v, %v; want %v, %s", tt.name, got, err, tt.want, tt.wantErr)
 		}
 	}
@@ -121,15 +123,15 @@ func TestEntry_due(t *testing.T) {
 		{name: "its interval is over", change: func(*entry) {}, after: interval, want: true},
 		{name: "the clock was set back", change: func(*entry) {}, after: -time.Second, want: true},
 		{name: "never visited", change: func(e *entry) { e.visited = false }, want: true},
-		{name: "it says something else", change: func(e *entry) { says(e, func(c *config) { c.generation++ }) }, want: true},
-		{name: "it is held for a moment", change: func(e *entry) { says(e, func(c *config) { c.generation++ }); e.from = now.Add(time.Minute) }},
-		{name: "it was held for a moment", change: func(e *entry) { says(e, func(c *config) { c.generation++ }); e.from = now.Add(time.Minute) }, after: time.Minute, want: true},
+		{name: "it says something else", change: func(e *entry) { says(e, func(c *nodeconfig.Config) { c.Generation++ }) }, want: true},
+		{name: "it is held for a moment", change: func(e *entry) { says(e, func(c *nodeconfig.Config) { c.Generation++ }); e.from = now.Add(time.Minute) }},
+		{name: "it was held for a moment", change: func(e *entry) { says(e, func(c *nodeconfig.Config) { c.Generation++ }); e.from = now.Add(time.Minute) }, after: time.Minute, want: true},
 		{name: "another one owns what it claims", change: func(e *entry) { e.lost = errors.New("belongs to b") }, want: true},
 		{name: "it failed", change: func(e *entry) { e.failing, e.retry = true, backoff().Started(e.retry, now) }},
 		{name: "it failed, and has waited", change: func(e *entry) { e.failing, e.retry = true, backoff().Started(e.retry, now) }, after: time.Second, want: true},
 		{name: "it failed, and is mended", change: func(e *entry) {
 			e.failing, e.retry = true, backoff().Started(e.retry, now)
-			says(e, func(c *config) { c.generation++ })
+			says(e, func(c *nodeconfig.Config) { c.Generation++ })
 		}, want: true},
 		{name: "it waits: the loop knows for how long", change: func(e *entry) { e.waits = true }, want: true},
 	} {
@@ -157,7 +159,7 @@ func TestNewConfig_judges(t *testing.T) {
 		"two mistakes":        {"type: setting, services: ['{{ uper }}']", "params.path: must be absolute\nspec.services[0]: "},
 	} {
 		doc := v1alpha1.ParseOne([]byte("apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: a}\nspec: {" + tt.spec + "}\n"))
-		got := text(newConfig("a", doc, nodetest.Handlers(nodetest.NewSetting())).err)
+		got := nodeconfig.Text(nodeconfig.New("a", doc, nodetest.Handlers(nodetest.NewSetting())).Err)
 		if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
@@ -167,7 +169,7 @@ func TestNewConfig_judges(t *testing.T) {
 func TestEntry_status(t *testing.T) {
 	at := time.Date(2026, 10, 15, 12, 0, 0, 999, time.UTC)
 	ensured := drift.Outcome{Step: drift.Step{Text: "ensure", Writes: []drift.Path{{"value"}}}, Changed: true}
-	restarted := drift.Outcome{Step: drift.Step{Text: "restart", Writes: []drift.Path{{restartLeaf}}}, Changed: true}
+	restarted := drift.Outcome{Step: drift.Step{Text: "restart", Writes: []drift.Path{{nodeconfig.RestartLeaf}}}, Changed: true}
 	base := v1alpha1.NodeStatus{
 		LastRunTime: metav1.Time{Time: at.Truncate(time.Second)}, LastResult: v1alpha1.Success, ObservedGeneration: 1, TriggerDigest: "d1",
 	}
@@ -199,13 +201,13 @@ func TestEntry_status(t *testing.T) {
 		{name: "a long error", res: drift.Result{Err: errors.New(strings.Repeat("x", 1<<20))}, want: func(s *v1alpha1.NodeStatus) {
 			s.LastResult, s.Message = v1alpha1.Error, strings.Repeat("x", v1alpha1.MaxMessage-3)+"…"
 		}},
-		{name: "suspended", change: func(e *entry) { says(e, func(c *config) { c.suspend = true }) }, want: func(s *v1alpha1.NodeStatus) { s.Message = suspended }},
-		{name: "excluded", change: func(e *entry) { says(e, func(c *config) { c.excluded = true }) }, want: func(s *v1alpha1.NodeStatus) { s.Message = excluded }},
-		{name: "fields of a newer version", change: func(e *entry) { says(e, func(c *config) { c.ignored = []string{"spec.a", "spec.b"} }) }, want: func(s *v1alpha1.NodeStatus) {
+		{name: "suspended", change: func(e *entry) { says(e, func(c *nodeconfig.Config) { c.Suspend = true }) }, want: func(s *v1alpha1.NodeStatus) { s.Message = nodeconfig.Suspended }},
+		{name: "excluded", change: func(e *entry) { says(e, func(c *nodeconfig.Config) { c.Excluded = true }) }, want: func(s *v1alpha1.NodeStatus) { s.Message = nodeconfig.Excluded }},
+		{name: "fields of a newer version", change: func(e *entry) { says(e, func(c *nodeconfig.Config) { c.Ignored = []string{"spec.a", "spec.b"} }) }, want: func(s *v1alpha1.NodeStatus) {
 			s.Message = "configuration in place; unknown and without effect: spec.a, spec.b"
 		}},
 		{name: "many of them", change: func(e *entry) {
-			says(e, func(c *config) { c.ignored = strings.Split(strings.Repeat("spec.a ", 100), " ") })
+			says(e, func(c *nodeconfig.Config) { c.Ignored = strings.Split(strings.Repeat("spec.a ", 100), " ") })
 		}, want: func(s *v1alpha1.NodeStatus) {
 			s.Message = cut("configuration in place; unknown and without effect: "+strings.Repeat("spec.a, ", 100), v1alpha1.MaxMessage)
 		}},
@@ -232,8 +234,8 @@ func TestEntry_note(t *testing.T) {
 	}{
 		{name: "success"},
 		{name: "a Wait", err: fmt.Errorf("ensure: %w", &drift.Wait{Until: now, Reason: "dpkg is busy"}), waits: true, failing: true}, // as before
-		{name: "a mistake in the NodeConfig", err: fmt.Errorf("a: %w", &plugin.Exit{Code: exitInvalid, Err: errors.New("no path")})},
-		{name: "a machine that cannot be read", err: &plugin.Exit{Code: exitUnreadable, Err: errors.New("no root")}, failing: true},
+		{name: "a mistake in the NodeConfig", err: fmt.Errorf("a: %w", &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: errors.New("no path")})},
+		{name: "a machine that cannot be read", err: &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: errors.New("no root")}, failing: true},
 		{name: "a failure", err: errors.New("disk on fire"), failing: true},
 	} {
 		_, e := holds(t)

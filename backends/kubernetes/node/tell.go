@@ -38,7 +38,7 @@ func (a *agent) tell(name string, e *entry, was before, res drift.Result) {
 		return
 	}
 	event := func(kind, reason, message string) {
-		a.events.Event(name, e.config.uid, kind, reason, cut(message, v1alpha1.MaxMessage))
+		a.events.Event(name, e.config.Uid, kind, reason, cut(message, v1alpha1.MaxMessage))
 	}
 	said := shown(res.Err)
 	if res.Changed {
@@ -60,15 +60,15 @@ func (a *agent) tell(name string, e *entry, was before, res drift.Result) {
 // count has metrics count a visit, also of the restarts that a NodeConfig which is
 // gone still owes: nothing else but the log tells of them.
 func (a *agent) count(name string, e *entry, res drift.Result, took time.Duration, now time.Time) {
-	restarts := a.machine.proven
-	a.machine.proven = 0
+	restarts := a.machine.Proven
+	a.machine.Proven = 0
 	handler := monitor.NoHandler
 	if e.config != nil {
-		handler = e.config.handler
+		handler = e.config.Handler
 	}
 	v := monitor.Visit{
 		NodeConfig: name, Handler: handler, Changed: res.Changed, Pending: e.pending, Took: took, End: now,
-		Restarts: restarts, Result: monitor.Succeeded, Excluded: e.content != nil && e.content.excluded,
+		Restarts: restarts, Result: monitor.Succeeded, Excluded: e.content != nil && e.content.Excluded,
 	}
 	switch {
 	case e.waits:

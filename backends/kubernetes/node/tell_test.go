@@ -29,7 +29,7 @@ func (h *heard) take() []string {
 // What changes is told once; what lasts is not told again.
 func TestAgent_tellsEvents(t *testing.T) {
 	w := newAgentWorld(t)
-	w.write(t, "a.yaml", doc("a", "one"))
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.pass(t)
 	sink := new(heard)
 	w.agent.events = sink
@@ -40,17 +40,17 @@ func TestAgent_tellsEvents(t *testing.T) {
 		want []string
 	}{
 		{"nothing to do", func() {}, 20 * time.Minute, nil},
-		{"an edit", func() { w.write(t, "a.yaml", doc("a", "two")) }, poll, []string{"a Normal Changed configuration applied"}},
+		{"an edit", func() { w.write(t, "a.yaml", nodetest.Doc("a", "two")) }, poll, []string{"a Normal Changed configuration applied"}},
 		{"a handler that fails", func() {
 			*w.Handler.Fail = errors.New("disk on fire")
-			w.write(t, "x.yaml", strings.Replace(doc("x", "one"), "type: setting", "type: blind", 1))
+			w.write(t, "x.yaml", strings.Replace(nodetest.Doc("x", "one"), "type: setting", "type: blind", 1))
 		}, time.Hour, []string{"x Normal Changed configuration applied", "x Warning Failed ensure blind (applied): disk on fire"}},
 		{"it works again", func() { *w.Handler.Fail = nil }, time.Hour, []string{"x Normal Recovered in order again"}},
-		{"another that wants the same", func() { w.write(t, "b.yaml", strings.Replace(doc("b", "one"), "/etc/b", "/etc/a", 1)) }, time.Hour,
+		{"another that wants the same", func() { w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "one"), "/etc/b", "/etc/a", 1)) }, time.Hour,
 			[]string{"b Warning Conflict "}},
 		{"a service that fails to start", func() {
 			w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["a.service"].Fails = 1 })
-			w.write(t, "c.yaml", strings.Replace(doc("c", "one"), "spec: {", "spec: {services: [a.service], ", 1))
+			w.write(t, "c.yaml", strings.Replace(nodetest.Doc("c", "one"), "spec: {", "spec: {services: [a.service], ", 1))
 		}, poll, []string{"c Normal Changed configuration applied", "c Warning Failed ", "c Warning RestartPending services wait for a restart that a change needs"}},
 		{"and starts at the next try", func() {}, time.Minute, []string{"c Normal Changed services restarted", "c Normal Recovered in order again"}},
 	} {

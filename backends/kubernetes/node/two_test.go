@@ -49,7 +49,7 @@ func TestAgent_twoOnOneMachine(t *testing.T) {
 	}
 	var docs string
 	for i := range 10 {
-		docs += doc(fmt.Sprintf("n%d", i), "one")
+		docs += nodetest.Doc(fmt.Sprintf("n%d", i), "one")
 	}
 	if err := os.WriteFile(filepath.Join(dir, "configs/a.yaml"), []byte(docs), 0o600); err != nil {
 		t.Fatal(err)

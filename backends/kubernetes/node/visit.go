@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
@@ -23,20 +24,19 @@ func (a *agent) target(id string, e *entry) drift.Target {
 		a.refresh()
 		if a.entries[id] != e || e.unread() {
 			e.target = nil // nothing is told of this visit
-			return idle{id, gone}
+			return nodeconfig.Skip(id, nodeconfig.Gone)
 		}
 		if a.unreached != nil {
 			return unreached(id, a.unreached)
 		}
 		if e.config == nil {
-			name := strings.TrimPrefix(id, leftoverID)
-			return leftover{a.machine.restarts(name, name+suffix)}
+			return a.machine.Leftover(strings.TrimPrefix(id, nodeconfig.LeftoverID))
 		}
 		c := e.config
 		if e.of != nil {
-			c = e.of.resolve(a.inputs, a.env.Handlers) // what it gives is not kept in memory
+			c = e.of.Resolve(a.inputs, a.env.Handlers) // what it gives is not kept in memory
 		}
-		return a.machine.target(id, c, e.lost)
+		return a.machine.Target(id, c, e.lost)
 	}}
 	return e.target
 }
@@ -67,7 +67,7 @@ func (a *agent) done(ctx context.Context, res drift.Result) {
 	a.tally.add(a.env.Out, res, a.settings)
 	switch {
 	case e.config != nil && a.reports != nil && !e.waits:
-		a.reports.save(ctx, res.Target, e.config.uid, e.status(res, now))
+		a.reports.save(ctx, res.Target, e.config.Uid, e.status(res, now))
 	case e.config == nil && res.Err == nil && !a.settings.DryRun:
 		delete(a.entries, res.Target) // nothing is owed any more
 		a.metrics.Forget(res.Target)
@@ -91,20 +91,20 @@ func (a *agent) owed(ctx context.Context, res drift.Result) bool {
 	if a.unreached != nil {
 		return a.entries[res.Target].pending // as was known last
 	}
-	if f, ok := res.Last().At(drift.Path{restartLeaf}); ok {
+	if f, ok := res.Last().At(drift.Path{nodeconfig.RestartLeaf}); ok {
 		return f.Verdict != drift.Same
 	}
-	_, open, err := a.machine.restarts(res.Target, fileName(res.Target)).journal.Load(ctx)
+	_, open, err := a.machine.Journal(nodeconfig.FileName(res.Target)).Load(ctx)
 	return open || err != nil
 }
 
 // withMistake is the error of a visit to what a NodeConfig said before it had a
 // mistake: that one comes first.
-func withMistake(c *config, err error) error {
-	if c == nil || c.err == nil || c.last == nil {
+func withMistake(c *nodeconfig.Config, err error) error {
+	if c == nil || c.Err == nil || c.Last == nil {
 		return err
 	}
-	mistake := &plugin.Exit{Code: exitInvalid, Err: fmt.Errorf("%w; what it said before is kept", c.fault())}
+	mistake := &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: fmt.Errorf("%w; what it said before is kept", c.Fault())}
 	return errors.Join(mistake, err)
 }
 
@@ -112,7 +112,7 @@ func withMistake(c *config, err error) error {
 const maxShown = 4 << 10
 
 // shown is an error as it is logged, and as the next one is compared with it.
-func shown(err error) string { return cut(oneLine(err), maxShown) }
+func shown(err error) string { return cut(nodeconfig.OneLine(err), maxShown) }
 
 // log says what a visit did. An error is said again only when it changed, for the
 // status repeats it. A single pass prints lines instead.
@@ -122,7 +122,7 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 	}
 	handler := "none"
 	if e.config != nil {
-		handler = e.config.handler
+		handler = e.config.Handler
 	}
 	log := a.env.Log.With("target", res.Target, "handler", handler, "changed", res.Changed, "took", took)
 	said := shown(res.Err)
@@ -131,7 +131,7 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 		log.Info("visit waits", "err", said)
 	case res.Err != nil && said != e.said:
 		log.Error("visit failed", "err", said, "restart-pending", e.pending)
-	case a.settings.DryRun && acts(steps(res)):
+	case a.settings.DryRun && nodeconfig.Acts(steps(res)):
 		log.Info("visit would change the machine")
 		for _, step := range steps(res) {
 			log.Info("visit would take a step", "step", step.Text)
@@ -161,14 +161,14 @@ func (a *agent) once(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if a.blind != nil {
-		return &plugin.Exit{Code: exitUnreadable, Err: a.blind}
+		return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: a.blind}
 	}
 	unread, invalid := a.source.nameless()
 	for _, err := range unread {
-		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: exitUnreadable, Err: err}}, a.settings)
+		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: err}}, a.settings)
 	}
 	for _, err := range invalid {
-		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: exitInvalid, Err: err}}, a.settings)
+		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: err}}, a.settings)
 	}
 	return a.tally.exit()
 }
@@ -191,11 +191,11 @@ func (t *tally) add(out io.Writer, res drift.Result, s settings) {
 	case res.Err != nil:
 		t.failed++
 		t.count(res.Err)
-		word, rest = "error", oneLine(res.Err)
+		word, rest = "error", nodeconfig.OneLine(res.Err)
 		if res.Target != "" {
 			rest = ": " + rest
 		}
-	case s.DryRun && acts(steps(res)):
+	case s.DryRun && nodeconfig.Acts(steps(res)):
 		word = "would change"
 		for _, step := range steps(res) {
 			rest += "\n  would " + step.Text
@@ -211,7 +211,7 @@ func (t *tally) add(out io.Writer, res drift.Result, s settings) {
 }
 
 func (t *tally) print(out io.Writer, word, target, rest string) {
-	if _, err := fmt.Fprintf(out, "%-9s %s%s\n", word, printable(target), printable(rest)); err != nil {
+	if _, err := fmt.Fprintf(out, "%-9s %s%s\n", word, nodeconfig.Printable(target), nodeconfig.Printable(rest)); err != nil {
 		t.lost = err // nobody may be listening; the visits go on
 	}
 }
@@ -243,7 +243,7 @@ func (t *tally) count(err error) {
 	if t.codes == nil {
 		t.codes = map[int]bool{}
 	}
-	code := exitFailed
+	code := nodeconfig.ExitFailed
 	if exit := (*plugin.Exit)(nil); errors.As(err, &exit) {
 		code = exit.Code
 	}
@@ -260,20 +260,10 @@ func (t *tally) exit() error {
 		errs = append(errs, fmt.Errorf("output was lost: %w", t.lost))
 		t.count(t.lost)
 	}
-	for _, code := range []int{exitUnreadable, exitInvalid, exitNeedsRoot, exitFailed} {
+	for _, code := range []int{nodeconfig.ExitUnreadable, nodeconfig.ExitInvalid, nodeconfig.ExitNeedsRoot, nodeconfig.ExitFailed} {
 		if t.codes[code] {
 			return &plugin.Exit{Code: code, Err: errors.Join(errs...)}
 		}
 	}
 	return nil
-}
-
-// printable replaces what could steer a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, s)
 }

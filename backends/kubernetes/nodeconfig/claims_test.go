@@ -1,4 +1,4 @@
-package node
+package nodeconfig
 
 import (
 	"errors"
@@ -21,10 +21,10 @@ import (
 
 // claiming is a config of a name, made at hour created (0: nobody knows), that
 // claims things.
-func claiming(name string, created int, claims ...string) *config {
-	c := &config{name: name, source: name + ".yaml", claims: claims}
+func claiming(name string, created int, claims ...string) *Config {
+	c := &Config{Name: name, Source: name + ".yaml", claims: claims}
 	if created > 0 {
-		c.created = time.Date(2026, 10, 15, created, 0, 0, 0, time.UTC)
+		c.Created = time.Date(2026, 10, 15, created, 0, 0, 0, time.UTC)
 	}
 	return c
 }
@@ -52,55 +52,55 @@ func linked(t *testing.T) *host.View {
 }
 
 func TestConflicts(t *testing.T) {
-	mistake := func(c *config) *config {
-		c.err = errors.New("mode: 8888")
+	mistake := func(c *Config) *Config {
+		c.Err = errors.New("mode: 8888")
 		return c
 	}
 	machine := linked(t)
 	for _, tt := range []struct {
 		name    string
-		configs []*config
+		configs []*Config
 		want    []string // names that lose, each with what it says
 	}{
-		{"nothing in common", []*config{claiming("a", 0, "path:/etc/a"), claiming("b", 0, "path:/etc/b"), claiming("c", 0)}, nil},
-		{"the name decides", []*config{claiming("b", 0, "path:/etc/x"), claiming("a", 0, "path:/etc/x")},
+		{"nothing in common", []*Config{claiming("a", 0, "path:/etc/a"), claiming("b", 0, "path:/etc/b"), claiming("c", 0)}, nil},
+		{"the name decides", []*Config{claiming("b", 0, "path:/etc/x"), claiming("a", 0, "path:/etc/x")},
 			[]string{"b: path:/etc/x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
-		{"the time decides before the name", []*config{claiming("a", 2, "package:nginx"), claiming("b", 1, "package:nginx")},
+		{"the time decides before the name", []*Config{claiming("a", 2, "package:nginx"), claiming("b", 1, "package:nginx")},
 			[]string{"a: package:nginx belongs to the older NodeConfig b (b.yaml): remove it from one of them"}},
-		{"a time is older than none", []*config{claiming("a", 0, "package:nginx"), claiming("b", 9, "package:nginx")},
+		{"a time is older than none", []*Config{claiming("a", 0, "package:nginx"), claiming("b", 9, "package:nginx")},
 			[]string{"a: package:nginx belongs to the older NodeConfig b (b.yaml): remove it from one of them"}},
-		{"through a link", []*config{claiming("a", 0, "path:/etc/x"), claiming("b", 0, "path:/link/x")},
+		{"through a link", []*Config{claiming("a", 0, "path:/etc/x"), claiming("b", 0, "path:/link/x")},
 			[]string{"b: path:/link/x belongs to the older NodeConfig a (a.yaml, as path:/etc/x): remove it from one of them"}},
-		{"through a link, in folders to be made", []*config{claiming("a", 0, "path:/etc/new/sub/x"), claiming("b", 0, "path:/link/new/sub/x")},
+		{"through a link, in folders to be made", []*Config{claiming("a", 0, "path:/etc/new/sub/x"), claiming("b", 0, "path:/link/new/sub/x")},
 			[]string{"b: path:/link/new/sub/x belongs to the older NodeConfig a (a.yaml, as path:/etc/new/sub/x): remove it from one of them"}},
-		{"written in another way", []*config{claiming("a", 0, "path:/etc/x"), claiming("b", 0, "path:/etc/../etc//./x")},
+		{"written in another way", []*Config{claiming("a", 0, "path:/etc/x"), claiming("b", 0, "path:/etc/../etc//./x")},
 			[]string{"b: path:/etc/../etc//./x belongs to the older NodeConfig a (a.yaml, as path:/etc/x): remove it from one of them"}},
-		{"a folder nobody can find", []*config{claiming("a", 0, "path:/etc/round/x"), claiming("b", 0, "path:/etc/round/x")},
+		{"a folder nobody can find", []*Config{claiming("a", 0, "path:/etc/round/x"), claiming("b", 0, "path:/etc/round/x")},
 			[]string{"b: path:/etc/round/x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
-		{"the same name elsewhere", []*config{claiming("a", 0, "path:/etc/x"), claiming("b", 0, "path:/srv/x")}, nil},
-		{"a package is no path", []*config{claiming("a", 0, "path:/x"), claiming("b", 0, "package:/x")}, nil},
-		{"one of several", []*config{claiming("a", 0, "x"), claiming("b", 0, "w", "x"), claiming("c", 0, "w")},
+		{"the same name elsewhere", []*Config{claiming("a", 0, "path:/etc/x"), claiming("b", 0, "path:/srv/x")}, nil},
+		{"a package is no path", []*Config{claiming("a", 0, "path:/x"), claiming("b", 0, "package:/x")}, nil},
+		{"one of several", []*Config{claiming("a", 0, "x"), claiming("b", 0, "w", "x"), claiming("c", 0, "w")},
 			[]string{"b: x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
-		{"a link that is followed to it", []*config{claiming("a", 0, "path:/etc/x", "file:/etc/x"), claiming("b", 0, "path:/etc/l", "file:/etc/l")},
+		{"a link that is followed to it", []*Config{claiming("a", 0, "path:/etc/x", "file:/etc/x"), claiming("b", 0, "path:/etc/l", "file:/etc/l")},
 			[]string{"b: file:/etc/l belongs to the older NodeConfig a (a.yaml, as path:/etc/x): remove it from one of them"}},
-		{"what a link leads to", []*config{claiming("a", 0, "path:/link/l", "file:/link/l"), claiming("b", 0, "path:/etc/x")},
+		{"what a link leads to", []*Config{claiming("a", 0, "path:/link/l", "file:/link/l"), claiming("b", 0, "path:/etc/x")},
 			[]string{"b: path:/etc/x belongs to the older NodeConfig a (a.yaml, as file:/link/l): remove it from one of them"}},
-		{"what a link leads to that is not there", []*config{claiming("a", 0, "path:/etc/dead", "file:/etc/dead"), claiming("b", 0, "path:/srv/new", "file:/srv/new")},
+		{"what a link leads to that is not there", []*Config{claiming("a", 0, "path:/etc/dead", "file:/etc/dead"), claiming("b", 0, "path:/srv/new", "file:/srv/new")},
 			[]string{"b: path:/srv/new belongs to the older NodeConfig a (a.yaml, as file:/etc/dead): remove it from one of them"}},
-		{"a link that leads nowhere", []*config{claiming("a", 0, "file:/etc/round"), claiming("b", 0, "path:/etc/round")},
+		{"a link that leads nowhere", []*Config{claiming("a", 0, "file:/etc/round"), claiming("b", 0, "path:/etc/round")},
 			[]string{"b: path:/etc/round belongs to the older NodeConfig a (a.yaml, as file:/etc/round): remove it from one of them"}},
-		{"a link itself", []*config{claiming("a", 0, "path:/etc/x", "file:/etc/x"), claiming("b", 0, "path:/etc/l")}, nil},
-		{"an older one with a mistake", []*config{mistake(claiming("a", 0, "path:/etc/x")), claiming("b", 0, "path:/etc/x")},
+		{"a link itself", []*Config{claiming("a", 0, "path:/etc/x", "file:/etc/x"), claiming("b", 0, "path:/etc/l")}, nil},
+		{"an older one with a mistake", []*Config{mistake(claiming("a", 0, "path:/etc/x")), claiming("b", 0, "path:/etc/x")},
 			[]string{"b: path:/etc/x belongs to the older NodeConfig a (a.yaml): remove it from one of them"}},
-		{"a younger one with a mistake", []*config{claiming("a", 0, "path:/etc/x"), mistake(claiming("b", 0, "path:/etc/x", "path:/etc/y")), claiming("c", 0, "path:/etc/y")}, nil},
-		{"twice in one", []*config{claiming("a", 0, "path:/etc/x", "path:/link/x")}, nil},
+		{"a younger one with a mistake", []*Config{claiming("a", 0, "path:/etc/x"), mistake(claiming("b", 0, "path:/etc/x", "path:/etc/y")), claiming("c", 0, "path:/etc/y")}, nil},
+		{"twice in one", []*Config{claiming("a", 0, "path:/etc/x", "path:/link/x")}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 {
 				var got []string
-				lost := conflicts(tt.configs, machine)
-				for _, c := range slices.SortedFunc(maps.Keys(lost), func(a, b *config) int { return strings.Compare(a.name, b.name) }) {
-					got = append(got, c.name+": "+lost[c].Error())
+				lost := Conflicts(tt.configs, machine)
+				for _, c := range slices.SortedFunc(maps.Keys(lost), func(a, b *Config) int { return strings.Compare(a.Name, b.Name) }) {
+					got = append(got, c.Name+": "+lost[c].Error())
 				}
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("conflicts (-want +got):\n%s", diff)
@@ -114,7 +114,7 @@ func TestConflicts(t *testing.T) {
 // Without a machine only the paths count.
 func TestConflicts_literally(t *testing.T) {
 	a, b, c := claiming("a", 0, "path:/etc/x", "file:/etc/x"), claiming("b", 0, "path:/link/x"), claiming("c", 0, "path:/etc/./x")
-	lost := conflicts([]*config{a, b, c}, nil)
+	lost := Conflicts([]*Config{a, b, c}, nil)
 	if len(lost) != 1 || lost[c] == nil {
 		t.Errorf("lost: %v, want c only", lost)
 	}
@@ -158,7 +158,7 @@ func TestKind_oneFile(t *testing.T) {
 			if err := os.Symlink("x", filepath.Join(w.Env.Root, "etc/l")); err != nil {
 				t.Fatal(err)
 			}
-			if got := text(validate(t.Context(), w.Env, tt.docs)[1]); got != tt.validate {
+			if got := Text(validate(t.Context(), w.Env, tt.docs)[1]); got != tt.validate {
 				t.Errorf("validate: %q, want %q", got, tt.validate)
 			}
 			ts, err := targets(t.Context(), w.Env, tt.docs)
@@ -167,7 +167,7 @@ func TestKind_oneFile(t *testing.T) {
 			}
 			var got string
 			for _, target := range ts {
-				got = text(drift.Ensure(t.Context(), target.(drift.Planner), drift.Options{}).Err)
+				got = Text(drift.Ensure(t.Context(), target.(drift.Planner), drift.Options{}).Err)
 			}
 			if got != tt.apply {
 				t.Errorf("apply: %q, want %q", got, tt.apply)
@@ -184,11 +184,11 @@ func TestKind_oneFile(t *testing.T) {
 }
 
 func TestFileName(t *testing.T) {
-	if got := fileName("web.nginx"); got != "web.nginx.json" {
+	if got := FileName("web.nginx"); got != "web.nginx.json" {
 		t.Errorf("fileName = %q", got)
 	}
 	long := strings.Repeat("a", 253)
-	if got := fileName(long); len(got) > 255 || !strings.HasSuffix(got, ".json") || got == fileName(long[:252]) {
+	if got := FileName(long); len(got) > 255 || !strings.HasSuffix(got, ".json") || got == FileName(long[:252]) {
 		t.Errorf("fileName of 253 letters = %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package node
+package nodeconfig
 
 import (
 	"errors"
@@ -49,12 +49,12 @@ func (w *world) ensure(t testing.TB, doc string) drift.Result {
 // journal opens the journal of the NodeConfig.
 func (w *world) journal(t testing.TB) *restart.File {
 	t.Helper()
-	m, err := openMachine(w.Env)
+	m, err := OpenMachine(w.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = m.tree.Close() })
-	return restart.NewFile(m.tree, journalDir+"/one.json")
+	t.Cleanup(func() { _ = m.Tree.Close() })
+	return restart.NewFile(m.Tree, JournalDir+"/one.json")
 }
 
 func (w *world) record(t testing.TB) (rec restart.Record, open bool) {
@@ -224,7 +224,7 @@ func TestTarget_refusedStepLeavesNoMark(t *testing.T) {
 func TestTarget_brokenJournalRefuses(t *testing.T) {
 	for _, content := range []string{"", "{", `{"phase":"done"}`, `{"phase":"ensuring","units":{"-a":""}}`} {
 		w := newWorld(t)
-		file := filepath.Join(w.Env.Root, journalDir, "one.json")
+		file := filepath.Join(w.Env.Root, JournalDir, "one.json")
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +232,7 @@ func TestTarget_brokenJournalRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		res := w.ensure(t, settingDoc+services)
-		if res.Err == nil || !strings.Contains(res.Err.Error(), journalDir+"/one.json: ") || !strings.Contains(res.Err.Error(), "remove it") {
+		if res.Err == nil || !strings.Contains(res.Err.Error(), JournalDir+"/one.json: ") || !strings.Contains(res.Err.Error(), "remove it") {
 			t.Errorf("journal %q: error %v", content, res.Err)
 		}
 		if w.Handler.Calls.Load() != 0 || len(w.Systemd.Log(t)) != 0 {

@@ -1,4 +1,4 @@
-package node
+package nodeconfig
 
 import (
 	"crypto/sha256"
@@ -18,39 +18,39 @@ import (
 	"github.com/tlspu/keel/core/plugin"
 )
 
-// inputs is what decides what a NodeConfig says on this node.
-type inputs struct {
-	facts facts.Facts
+// Inputs is what decides what a NodeConfig says on this node.
+type Inputs struct {
+	Facts facts.Facts
 	// find gives a ConfigMap or Secret by its title, or nil when there is none. The
 	// error says why nobody can tell, or why it cannot be used.
-	find func(title string) (*v1alpha1.Data, error)
+	Find func(title string) (*v1alpha1.Data, error)
 }
 
-// resolve gives what c says on this node: nothing when its selector does not match,
+// Resolve gives what c says on this node: nothing when its selector does not match,
 // else its templates filled and judged anew. What is wrong is in the result's err.
 // A config that depends on nothing is returned itself.
-func (c *config) resolve(in inputs, handlers *plugin.Registry[handler.Handler]) *config {
-	if !c.depends || c.err != nil {
+func (c *Config) Resolve(in Inputs, handlers *plugin.Registry[handler.Handler]) *Config {
+	if !c.depends || c.Err != nil {
 		return c
 	}
 	r := *c
-	spec, err := c.unpack()
+	spec, err := c.Unpack()
 	if err == nil {
-		r.excluded, err = excludes(spec.NodeSelector, in.facts)
+		r.Excluded, err = Excludes(spec.NodeSelector, in.Facts)
 	}
 	switch {
 	case err != nil:
-	case r.excluded:
+	case r.Excluded:
 		r.claims = nil
 	default:
 		err = r.fill(&spec, in, handlers)
 	}
-	r.err = err
+	r.Err = err
 	return &r
 }
 
-// excludes reports whether a selector does not match this node.
-func excludes(selector *metav1.LabelSelector, f facts.Facts) (bool, error) {
+// Excludes reports whether a selector does not match this node.
+func Excludes(selector *metav1.LabelSelector, f facts.Facts) (bool, error) {
 	if selector == nil {
 		return false, nil
 	}
@@ -69,11 +69,11 @@ func excludes(selector *metav1.LabelSelector, f facts.Facts) (bool, error) {
 }
 
 // fill renders spec and judges the result.
-func (c *config) fill(spec *v1alpha1.NodeConfigSpec, in inputs, handlers *plugin.Registry[handler.Handler]) error {
-	read, err := collect(*spec, in.find)
+func (c *Config) fill(spec *v1alpha1.NodeConfigSpec, in Inputs, handlers *plugin.Registry[handler.Handler]) error {
+	read, err := collect(*spec, in.Find)
 	if read.digest != "" {
-		sum := sha256.Sum256([]byte(c.digest + " " + read.digest))
-		c.digest, c.secrets = "sha256:"+hex.EncodeToString(sum[:]), read.sum
+		sum := sha256.Sum256([]byte(c.Digest + " " + read.digest))
+		c.Digest, c.Secrets = "sha256:"+hex.EncodeToString(sum[:]), read.sum
 	}
 	c.sensitive = len(spec.Secrets) > 0
 	if err != nil {
@@ -84,10 +84,10 @@ func (c *config) fill(spec *v1alpha1.NodeConfigSpec, in inputs, handlers *plugin
 		return fmt.Errorf("spec.type: %w", err)
 	}
 	f := filling{spec: spec, raw: spec.Params, secret: map[string]bool{}}
-	f.render(render.New(render.Data{Facts: in.facts, ConfigMaps: read.configMaps, Secrets: read.secrets}))
-	c.hidden = f.hidden(read.secrets)
+	f.render(render.New(render.Data{Facts: in.Facts, ConfigMaps: read.configMaps, Secrets: read.secrets}))
+	c.Hidden = f.hidden(read.secrets)
 	c.claims = f.judge(h)
-	c.spec, c.packed = *spec, nil
+	c.Spec, c.packed = *spec, nil
 	return errors.Join(f.errs...)
 }
 

@@ -1,13 +1,11 @@
-package node
+package nodeconfig
 
 import (
 	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/tlspu/keel/test/nodetest"
 
@@ -105,8 +103,8 @@ func TestFacts_fileOfNoUse(t *testing.T) {
 		code int
 		want string
 	}{
-		{filepath.Join(dir, "none"), exitUnreadable, "facts " + filepath.Join(dir, "none") + ": no such file or directory"},
-		{bad, exitInvalid, "facts " + bad + ": line 1: os.id: must be a string; put it in quotes\n" +
+		{filepath.Join(dir, "none"), ExitUnreadable, "facts " + filepath.Join(dir, "none") + ": no such file or directory"},
+		{bad, ExitInvalid, "facts " + bad + ": line 1: os.id: must be a string; put it in quotes\n" +
 			"facts " + bad + ": line 2: nodes: unknown key; known are node, os, kernel, cluster"},
 	} {
 		_, err := printed(t, "text", tt.file)
@@ -114,20 +112,5 @@ func TestFacts_fileOfNoUse(t *testing.T) {
 		if !errors.As(err, &exit) || exit.Code != tt.code || err.Error() != tt.want {
 			t.Errorf("%s: error %v, want exit %d: %s", tt.file, err, tt.code, tt.want)
 		}
-	}
-}
-
-// The machine counts more than the file, and that is said, once.
-func TestAgent_factsOfTheMachineCountMore(t *testing.T) {
-	w := newAgentWorld(t)
-	w.osRelease(t, "ID=debian\n")
-	w.factsFile(t, "os: {id: rocky, versionID: '13'}\n")
-	w.write(t, "a.yaml", with("a", "{{ .OS.ID }} {{ .OS.VersionID }}", ""))
-	w.later(t, time.Hour)
-	if got := w.content(t, "a"); got != "debian 13" {
-		t.Errorf("content %q", got)
-	}
-	if n := strings.Count(w.log.String(), "the machine itself tells another value"); n != 1 {
-		t.Errorf("said %d times:\n%s", n, &w.log)
 	}
 }

@@ -1,10 +1,12 @@
-package node
+package nodeconfig
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tlspu/keel/test/nodetest"
 
 	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
@@ -17,7 +19,7 @@ import (
 func TestTargets_contract(t *testing.T) {
 	w := newWorld(t)
 	w.Edit(t, "old")
-	journal := filepath.Join(w.Env.Root, journalDir, "open.json")
+	journal := filepath.Join(w.Env.Root, JournalDir, "open.json")
 	if err := os.MkdirAll(filepath.Dir(journal), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -30,13 +32,13 @@ func TestTargets_contract(t *testing.T) {
 			env.Run = func(string) command.Runner { return run }
 			ts, err := targets(t.Context(), env, []plugin.Doc{
 				{Source: "one.yaml", Data: []byte(settingDoc + services)},
-				{Source: "open.yaml", Data: []byte(doc("open", "x"))},
-				{Source: "suspended.yaml", Data: []byte(strings.Replace(doc("suspended", "x"), "spec: {", "spec: {suspend: true, ", 1))},
+				{Source: "open.yaml", Data: []byte(nodetest.Doc("open", "x"))},
+				{Source: "suspended.yaml", Data: []byte(strings.Replace(nodetest.Doc("suspended", "x"), "spec: {", "spec: {suspend: true, ", 1))},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := openMachine(env)
+			m, err := OpenMachine(env)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,12 +52,12 @@ func TestTargets_contract(t *testing.T) {
 func TestTargets_badDocumentsLetOthersGoOn(t *testing.T) {
 	w := newWorld(t)
 	docs := []plugin.Doc{
-		{Source: "a.yaml", Data: []byte(doc("a", "one"))},
+		{Source: "a.yaml", Data: []byte(nodetest.Doc("a", "one"))},
 		{Source: "b.yaml", Data: []byte("kind: NodeConfig\n")},
-		{Source: "c.yaml", Data: []byte(strings.Replace(doc("c", "one"), "setting", "seting", 1))},
-		{Source: "d.yaml", Data: []byte(strings.Replace(doc("d", "one"), "/etc/d", "/etc/a", 1))},
-		{Source: "e1.yaml", Data: []byte(doc("e", "one"))},
-		{Source: "e2.yaml", Data: []byte(doc("e", "two"))},
+		{Source: "c.yaml", Data: []byte(strings.Replace(nodetest.Doc("c", "one"), "setting", "seting", 1))},
+		{Source: "d.yaml", Data: []byte(strings.Replace(nodetest.Doc("d", "one"), "/etc/d", "/etc/a", 1))},
+		{Source: "e1.yaml", Data: []byte(nodetest.Doc("e", "one"))},
+		{Source: "e2.yaml", Data: []byte(nodetest.Doc("e", "two"))},
 	}
 	ts, err := targets(t.Context(), w.Env, docs)
 	if err != nil {
@@ -71,8 +73,8 @@ func TestTargets_badDocumentsLetOthersGoOn(t *testing.T) {
 	}
 	for i, target := range ts {
 		res := drift.Ensure(t.Context(), target.(drift.Planner), drift.Options{})
-		if res.Target != want[i].id || text(res.Err) != want[i].err {
-			t.Errorf("%s: target %q, error %q, want %q, %q", docs[i].Source, res.Target, text(res.Err), want[i].id, want[i].err)
+		if res.Target != want[i].id || Text(res.Err) != want[i].err {
+			t.Errorf("%s: target %q, error %q, want %q, %q", docs[i].Source, res.Target, Text(res.Err), want[i].id, want[i].err)
 		}
 	}
 	if entries, err := os.ReadDir(filepath.Join(w.Env.Root, "etc")); err != nil || len(entries) != 1 {
@@ -83,11 +85,11 @@ func TestTargets_badDocumentsLetOthersGoOn(t *testing.T) {
 func TestValidate_judgesEachDocument(t *testing.T) {
 	w := newWorld(t)
 	errs := validate(t.Context(), w.Env, []plugin.Doc{
-		{Source: "a.yaml", Data: []byte(doc("a", "one"))},
-		{Source: "b.yaml", Data: []byte(strings.Replace(doc("b", "one"), "setting", "seting", 1))},
-		{Source: "c.yaml", Data: []byte(strings.Replace(doc("c", "one"), "path: /", "path: ", 1) + "---\n" + doc("d", "one"))},
-		{Source: "e.yaml", Data: []byte(doc("a", "one"))},
-		{Source: "f.yaml", Data: []byte(strings.Replace(doc("f", "one"), "spec: {", "spec: {services: [a b], ", 1))},
+		{Source: "a.yaml", Data: []byte(nodetest.Doc("a", "one"))},
+		{Source: "b.yaml", Data: []byte(strings.Replace(nodetest.Doc("b", "one"), "setting", "seting", 1))},
+		{Source: "c.yaml", Data: []byte(strings.Replace(nodetest.Doc("c", "one"), "path: /", "path: ", 1) + "---\n" + nodetest.Doc("d", "one"))},
+		{Source: "e.yaml", Data: []byte(nodetest.Doc("a", "one"))},
+		{Source: "f.yaml", Data: []byte(strings.Replace(nodetest.Doc("f", "one"), "spec: {", "spec: {services: [a b], ", 1))},
 	})
 	for i, want := range []string{
 		"metadata.name: a is the name in e.yaml too, so none of them is kept: rename or remove one",
@@ -96,7 +98,7 @@ func TestValidate_judgesEachDocument(t *testing.T) {
 		"metadata.name: a is the name in a.yaml too, so none of them is kept: rename or remove one",
 		`line 5: spec.services[0]: "a b" is no name of a unit: use letters, digits and @ . _ : \ and, but not first, -`,
 	} {
-		if got := text(errs[i]); got != want {
+		if got := Text(errs[i]); got != want {
 			t.Errorf("document %d: %q, want %q", i, got, want)
 		}
 	}

@@ -1,7 +1,8 @@
-// Package node keeps the NodeConfigs of one node: it turns them into targets for
-// the engine, for `keel apply`, `diff` and `validate` and for `keel node-agent`
-// alike, and it is that agent.
-package node
+// Package nodeconfig takes a NodeConfig from document to target on this node: read
+// and judged (New), resolved with facts, ConfigMaps and Secrets (Config.Resolve), in
+// conflict with others or not (Conflicts), a target for the engine (Machine.Target).
+// The command line (Kind) and the agent do all of it alike.
+package nodeconfig
 
 import (
 	"crypto/sha256"
@@ -26,72 +27,72 @@ import (
 
 // The exit codes of errors that end here; cmd/cli has the table.
 const (
-	exitUnreadable = 2
-	exitInvalid    = 3
-	exitNeedsRoot  = 15
-	exitFailed     = 16
+	ExitUnreadable = 2
+	ExitInvalid    = 3
+	ExitNeedsRoot  = 15
+	ExitFailed     = 16
 )
 
-// A config is one NodeConfig that was read and judged. It is not changed once it
+// A Config is one NodeConfig that was read and judged. It is not changed once it
 // is made, and packed where it is to be kept.
-type config struct {
-	source     string // the document, for messages
-	name       string // of the NodeConfig; empty where the document does not tell
-	handler    string // spec.type
-	uid        types.UID
-	created    time.Time
-	generation int64
-	spec       v1alpha1.NodeConfigSpec // empty when packed
+type Config struct {
+	Source     string // the document, for messages
+	Name       string // of the NodeConfig; empty where the document does not tell
+	Handler    string // spec.type
+	Uid        types.UID
+	Created    time.Time
+	Generation int64
+	Spec       v1alpha1.NodeConfigSpec // empty when packed
 	packed     []byte                  // spec as JSON
-	digest     string                  // of packed; empty beside an err
-	interval   time.Duration
-	suspend    bool
+	Digest     string                  // of packed; empty beside an err
+	Interval   time.Duration
+	Suspend    bool
 	claims     []string
-	reads      []string // titles of the ConfigMaps and Secrets
-	ignored    []string // fields and parameters that have no effect
+	Reads      []string // titles of the ConfigMaps and Secrets
+	Ignored    []string // fields and parameters that have no effect
 	depends    bool     // on this node: it has templates, a selector, or reads data
 	// What resolve adds: that the selector does not match; that there are Secrets, and
 	// what tells their contents apart.
-	excluded  bool
+	Excluded  bool
 	sensitive bool
-	hidden    []string // what came from Secrets; only of what is visited
-	secrets   drift.Secret
+	Hidden    []string // what came from Secrets; only of what is visited
+	Secrets   drift.Secret
 	// err says why this content cannot be kept; last is then the content that is
 	// kept instead, where an earlier one is known.
-	err   error
-	last  *config
+	Err   error
+	Last  *Config
 	twice bool // err says that another document has the name too
 }
 
-// newConfig judges a document. What is wrong with it is in the config's err.
-func newConfig(source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) *config {
+// New judges a document. What is wrong with it is in the config's err.
+func New(source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) *Config {
 	nc := doc.NodeConfig
-	c := &config{
-		source: source, name: nc.Name, handler: nc.Spec.Type, uid: nc.UID, created: nc.CreationTimestamp.Time, generation: nc.Generation,
-		spec: nc.Spec, suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), err: doc.Err,
+	c := &Config{
+		Source: source, Name: nc.Name, Handler: nc.Spec.Type, Uid: nc.UID, Created: nc.CreationTimestamp.Time, Generation: nc.Generation,
+		Spec: nc.Spec, Suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), Err: doc.Err,
 	}
-	c.ignored = idleParams(nc.Spec, handlers)
-	c.depends, c.reads = depends(nc.Spec), reads(nc.Spec)
+	c.Ignored = idleParams(nc.Spec, handlers)
+	c.depends, c.Reads = depends(nc.Spec), reads(nc.Spec)
 	if i := nc.Spec.Interval; i != nil && i.Duration >= v1alpha1.MinInterval {
-		c.interval = nc.Spec.Interval.Duration
+		c.Interval = nc.Spec.Interval.Duration
 	}
-	if c.err == nil {
-		c.err = judge(nc.Spec, handlers)
+	if c.Err == nil {
+		c.Err = judge(nc.Spec, handlers)
 	}
 	return c
 }
 
-// pack makes a config small that was just made: an agent may have ten thousand of
+// Pack makes a config small that was just made: an agent may have ten thousand of
 // them and needs few at a time. What it says can be told by its digest.
-func (c *config) pack() {
-	spec := c.spec
-	c.spec = v1alpha1.NodeConfigSpec{}
-	if c.err != nil {
+func (c *Config) Pack() {
+	spec := c.Spec
+	c.Spec = v1alpha1.NodeConfigSpec{}
+	if c.Err != nil {
 		return
 	}
-	if c.packed, c.err = json.Marshal(spec); c.err == nil {
+	if c.packed, c.Err = json.Marshal(spec); c.Err == nil {
 		sum := sha256.Sum256(c.packed)
-		c.digest = "sha256:" + hex.EncodeToString(sum[:])
+		c.Digest = "sha256:" + hex.EncodeToString(sum[:])
 	}
 }
 
@@ -139,55 +140,55 @@ func judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handl
 	return errors.Join(errs...)
 }
 
-// effective is the content that is to be kept, or nil.
-func (c *config) effective() *config {
-	if c.err == nil {
+// Effective is the content that is to be kept, or nil.
+func (c *Config) Effective() *Config {
+	if c.Err == nil {
 		return c
 	}
-	return c.last
+	return c.Last
 }
 
 // Why a NodeConfig leaves the machine alone.
 const (
-	suspended = "suspended"
-	excluded  = "nodeSelector does not match this node"
-	gone      = "is gone"
+	Suspended = "suspended"
+	Excluded  = "nodeSelector does not match this node"
+	Gone      = "is gone"
 )
 
-// idle says why c leaves the machine alone, or nothing.
-func (c *config) idle() string {
+// Idle says why c leaves the machine alone, or nothing.
+func (c *Config) Idle() string {
 	switch {
-	case c.excluded:
-		return excluded
-	case c.suspend:
-		return suspended
+	case c.Excluded:
+		return Excluded
+	case c.Suspend:
+		return Suspended
 	}
 	return ""
 }
 
-// faulty is a config that is kept although its file has a mistake.
-func (c *config) faulty(err error) *config {
+// Faulty is a config that is kept although its file has a mistake.
+func (c *Config) Faulty(err error) *Config {
 	bad := *c
-	bad.err, bad.last = err, c
+	bad.Err, bad.Last = err, c
 	return &bad
 }
 
-// fault is err with the document it is in.
-func (c *config) fault() error {
-	if c.err == nil {
+// Fault is err with the document it is in.
+func (c *Config) Fault() error {
+	if c.Err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", c.source, c.err)
+	return fmt.Errorf("%s: %w", c.Source, c.Err)
 }
 
-// unpack gives the specification, as it is on this node once it was resolved. It
+// Unpack gives the specification, as it is on this node once it was resolved. It
 // is not to be changed.
-func (c *config) unpack() (spec v1alpha1.NodeConfigSpec, err error) {
+func (c *Config) Unpack() (spec v1alpha1.NodeConfigSpec, err error) {
 	if c.packed == nil {
-		return c.spec, nil
+		return c.Spec, nil
 	}
 	if err := json.Unmarshal(c.packed, &spec); err != nil {
-		return spec, fmt.Errorf("unpack %s: %w", c.name, err)
+		return spec, fmt.Errorf("unpack %s: %w", c.Name, err)
 	}
 	return spec, nil
 }
@@ -195,14 +196,14 @@ func (c *config) unpack() (spec v1alpha1.NodeConfigSpec, err error) {
 // older reports whether c has the better right to what both claim: the smaller
 // creation time, then the name. One without a time comes last, so that a copy of
 // an object of the API server, which has one, keeps its right.
-func (c *config) older(d *config) bool {
+func (c *Config) older(d *Config) bool {
 	switch {
-	case c.created.IsZero() != d.created.IsZero():
-		return d.created.IsZero()
-	case !c.created.Equal(d.created):
-		return c.created.Before(d.created)
+	case c.Created.IsZero() != d.Created.IsZero():
+		return d.Created.IsZero()
+	case !c.Created.Equal(d.Created):
+		return c.Created.Before(d.Created)
 	}
-	return c.name < d.name
+	return c.Name < d.Name
 }
 
 // idleParams names the parameters that the handler does not know. They are
@@ -220,9 +221,9 @@ func idleParams(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.
 	return names
 }
 
-// warn says which parameters have no effect. They are accepted, since a newer
+// Warn says which parameters have no effect. They are accepted, since a newer
 // version may know them.
-func warn(log *slog.Logger, source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) {
+func Warn(log *slog.Logger, source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) {
 	spec := doc.NodeConfig.Spec
 	h, err := handlers.Lookup(spec.Type)
 	if err != nil {
@@ -246,29 +247,29 @@ func warn(log *slog.Logger, source string, doc v1alpha1.Document, handlers *plug
 	}
 }
 
-// twice gives every config, of those that are not nil, whose name another document
+// Twice gives every config, of those that are not nil, whose name another document
 // has too an error that names both. Which of them is meant nobody can tell, so none is kept.
-func twice(configs []*config) {
+func Twice(configs []*Config) {
 	first := map[string]int{}
 	for i, c := range configs {
-		if c == nil || c.name == "" {
+		if c == nil || c.Name == "" {
 			continue
 		}
-		j, there := first[c.name]
+		j, there := first[c.Name]
 		if !there {
-			first[c.name] = i
+			first[c.Name] = i
 			continue
 		}
-		configs[i] = c.clash(configs[j].source)
+		configs[i] = c.clash(configs[j].Source)
 		if !configs[j].twice {
-			configs[j] = configs[j].clash(c.source)
+			configs[j] = configs[j].clash(c.Source)
 		}
 	}
 }
 
-func (c *config) clash(other string) *config {
+func (c *Config) clash(other string) *Config {
 	bad := *c
-	bad.twice, bad.last = true, nil
-	bad.err = errors.Join(c.err, fmt.Errorf("metadata.name: %s is the name in %s too, so none of them is kept: rename or remove one", c.name, other))
+	bad.twice, bad.Last = true, nil
+	bad.Err = errors.Join(c.Err, fmt.Errorf("metadata.name: %s is the name in %s too, so none of them is kept: rename or remove one", c.Name, other))
 	return &bad
 }

@@ -1,4 +1,4 @@
-package node
+package nodeconfig
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func killed(t *testing.T, journal string) {
 			s.Change(t, func(u *nodetest.Units) {
 				u.Units = map[string]*nodetest.Unit{"a.service": {Starts: 1, Active: "active"}, "b.service": {Starts: 1, Active: "active"}}
 			})
-			folder := filepath.Join(dir, "root", journalDir)
+			folder := filepath.Join(dir, "root", JournalDir)
 			if err := os.MkdirAll(folder, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -49,13 +49,13 @@ func killed(t *testing.T, journal string) {
 		Visit: func(ctx context.Context, dir string, hook drift.Hook) drift.Result {
 			s := &nodetest.Systemd{File: filepath.Join(dir, "systemd.json")}
 			env := plugin.Env{Root: filepath.Join(dir, "root"), Run: func(string) command.Runner { return s }, Handlers: nodetest.Handlers(nodetest.NewSetting())}
-			m, err := openMachine(env)
+			m, err := OpenMachine(env)
 			if err != nil {
 				return drift.Result{Err: err}
 			}
 			c := read(env, []plugin.Doc{{Source: "one.yaml", Data: []byte(settingDoc + services)}}).configs[0]
-			return drift.Ensure(ctx, m.target("one", c, nil), drift.Options{Hook: hook, Lock: func(ctx context.Context) (func(), error) {
-				return m.tree.Lock(ctx, "test")
+			return drift.Ensure(ctx, m.Target("one", c, nil), drift.Options{Hook: hook, Lock: func(ctx context.Context) (func(), error) {
+				return m.Tree.Lock(ctx, "test")
 			}})
 		},
 		Check: func(t testing.TB, dir string) {
@@ -63,7 +63,7 @@ func killed(t *testing.T, journal string) {
 			if got, err := os.ReadFile(filepath.Join(root, "etc/one")); err != nil || string(got) != "new" {
 				t.Errorf("content %q, %v", got, err)
 			}
-			if journals, err := os.ReadDir(filepath.Join(root, journalDir)); err != nil || len(journals) != 0 {
+			if journals, err := os.ReadDir(filepath.Join(root, JournalDir)); err != nil || len(journals) != 0 {
 				t.Errorf("journals %v, %v", journals, err)
 			}
 			s := &nodetest.Systemd{File: filepath.Join(dir, "systemd.json")}

@@ -1,4 +1,4 @@
-package node
+package nodeconfig
 
 import (
 	"cmp"
@@ -42,34 +42,34 @@ func owned(d handler.Described, params map[string]string) []string {
 	})
 }
 
-// conflicts says which configs may not be kept because an older one claims the
+// Conflicts says which configs may not be kept because an older one claims the
 // same thing, and why. Files are compared as they lie on the machine; where none
 // is given, by their paths.
 //
 // One that lost is not kept at all and owns nothing: what else it claims is free
 // for the next. A suspended one owns what it claims, and so does one with a
 // mistake, which is told nothing about it.
-func conflicts(configs []*config, machine *host.View) map[*config]error {
+func Conflicts(configs []*Config, machine *host.View) map[*Config]error {
 	order := slices.Clone(configs)
-	slices.SortStableFunc(order, func(a, b *config) int {
+	slices.SortStableFunc(order, func(a, b *Config) int {
 		switch {
 		case a.older(b):
 			return -1
 		case b.older(a):
 			return 1
 		}
-		return cmp.Compare(a.source, b.source) // two of one name
+		return cmp.Compare(a.Source, b.Source) // two of one name
 	})
 	t := things{machine: machine, folders: map[string]thing{}}
 	owners := make(map[thing]owner, len(order))
-	lost := map[*config]error{}
+	lost := map[*Config]error{}
 	for _, c := range order {
 		claims, taken := make([]thing, len(c.claims)), false
 		for i, claim := range c.claims {
 			claims[i] = t.of(claim)
 			if by, ok := owners[claims[i]]; ok && !taken {
 				taken = true
-				if c.err == nil {
+				if c.Err == nil {
 					lost[c] = by.refuse(claim)
 				}
 			}
@@ -85,7 +85,7 @@ func conflicts(configs []*config, machine *host.View) map[*config]error {
 
 // An owner is who claimed a thing first, and in which words.
 type owner struct {
-	config *config
+	config *Config
 	claim  string
 }
 
@@ -95,10 +95,10 @@ func (o owner) refuse(claim string) error {
 		as = ", as " + o.claim
 	}
 	where := ""
-	if o.config.source != o.config.name || as != "" {
-		where = " (" + o.config.source + as + ")"
+	if o.config.Source != o.config.Name || as != "" {
+		where = " (" + o.config.Source + as + ")"
 	}
-	return fmt.Errorf("%s belongs to the older NodeConfig %s%s: remove it from one of them", claim, o.config.name, where)
+	return fmt.Errorf("%s belongs to the older NodeConfig %s%s: remove it from one of them", claim, o.config.Name, where)
 }
 
 // A thing is what a claim is on: for a file the nearest folder that is there and

@@ -1,4 +1,4 @@
-package node
+package nodeconfig
 
 import (
 	"context"
@@ -55,7 +55,7 @@ func (t *target) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error)
 	if err != nil {
 		return []drift.Step{t.refuse(r, err)}, nil
 	}
-	others := slices.DeleteFunc(slices.Clone(r), func(f drift.Finding) bool { return f.Path.String() == restartLeaf })
+	others := slices.DeleteFunc(slices.Clone(r), func(f drift.Finding) bool { return f.Path.String() == RestartLeaf })
 	if open && others.Settled() {
 		if rec.Phase == restart.Restarting {
 			return []drift.Step{t.prove(rec.Units, t.services)}, nil
@@ -63,14 +63,14 @@ func (t *target) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error)
 		others = r // the handler's step is for the restarts' sake
 	}
 	steps, err := t.Planner.Plan(ctx, others)
-	if err != nil || !open && len(t.services) == 0 || !acts(steps) {
+	if err != nil || !open && len(t.services) == 0 || !Acts(steps) {
 		return steps, err
 	}
 	return t.around(steps, rec, open), nil
 }
 
-// acts reports whether any step does something.
-func acts(steps []drift.Step) bool {
+// Acts reports whether any step does something.
+func Acts(steps []drift.Step) bool {
 	return slices.ContainsFunc(steps, func(s drift.Step) bool { return s.Do != nil })
 }
 
@@ -86,7 +86,7 @@ func (t *target) around(steps []drift.Step, before restart.Record, open bool) []
 	save := drift.Step{
 		Field:  field,
 		Text:   "note that " + names + " may need a restart",
-		Writes: []drift.Path{{restartLeaf}},
+		Writes: []drift.Path{{RestartLeaf}},
 		Blind:  true,
 		Do: func(ctx context.Context) (bool, error) {
 			return false, t.journal.Save(ctx, restart.Record{Phase: restart.Ensuring, Units: units, Reload: true})

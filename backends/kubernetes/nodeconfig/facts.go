@@ -1,4 +1,4 @@
-package node
+package nodeconfig
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 	"github.com/tlspu/keel/core/plugin"
 )
 
-// gather collects what is known about the node: what the machine tells, where there
+// Gather collects what is known about the node: what the machine tells, where there
 // is one to look at, and what the file of an operator adds to it. Without a
 // file's name there is no such file. overruled are the facts of which the machine
 // tells another value, which counts.
-func gather(files *host.View, file string) (f facts.Facts, overruled []string, err error) {
+func Gather(files *host.View, file string) (f facts.Facts, overruled []string, err error) {
 	f = facts.Given()
 	if files != nil {
 		f = facts.FromHost(files)
@@ -29,19 +29,19 @@ func gather(files *host.View, file string) (f facts.Facts, overruled []string, e
 	if file == "" {
 		return f, nil, nil
 	}
-	data, err := readFile(file)
+	data, err := ReadFile(file)
 	if err != nil {
-		return f, nil, &plugin.Exit{Code: exitUnreadable, Err: fmt.Errorf("facts %s: %w", file, err)}
+		return f, nil, &plugin.Exit{Code: ExitUnreadable, Err: fmt.Errorf("facts %s: %w", file, err)}
 	}
 	given, err := facts.Parse(data)
 	if err != nil {
-		return f, nil, &plugin.Exit{Code: exitInvalid, Err: eachLine("facts "+file, err)}
+		return f, nil, &plugin.Exit{Code: ExitInvalid, Err: eachLine("facts "+file, err)}
 	}
 	return f, f.Add(given), nil
 }
 
-// warnOfFacts says which facts of a file have no effect.
-func warnOfFacts(log *slog.Logger, overruled []string, file string) {
+// WarnOfFacts says which facts of a file have no effect.
+func WarnOfFacts(log *slog.Logger, overruled []string, file string) {
 	for _, fact := range overruled {
 		log.Warn("the machine itself tells another value of a fact; the file's has no effect", "fact", fact, "file", file)
 	}
@@ -76,10 +76,10 @@ func FactsRole() plugin.Role {
 			s := settings.(*factSettings)
 			files, err := host.OpenView(env.Root)
 			if err != nil {
-				return &plugin.Exit{Code: exitUnreadable, Err: err}
+				return &plugin.Exit{Code: ExitUnreadable, Err: err}
 			}
-			f, overruled, err := gather(files, s.Facts)
-			warnOfFacts(env.Log, overruled, s.Facts)
+			f, overruled, err := Gather(files, s.Facts)
+			WarnOfFacts(env.Log, overruled, s.Facts)
 			if err := errors.Join(err, files.Close()); err != nil {
 				return err
 			}
@@ -154,7 +154,7 @@ func factsAsText(out io.Writer, f facts.Facts) error {
 		case text == "":
 			text = "(empty)"
 		}
-		if _, err := fmt.Fprintf(t, "%s\t%s\n", fact.Name, printable(strings.ReplaceAll(text, "\n", " "))); err != nil {
+		if _, err := fmt.Fprintf(t, "%s\t%s\n", fact.Name, Printable(strings.ReplaceAll(text, "\n", " "))); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package node
+package nodeconfig
 
 import (
 	"crypto/sha256"
@@ -16,73 +16,74 @@ import (
 	"github.com/tlspu/keel/core/drift"
 )
 
-// A datum is a ConfigMap or Secret of a document. Where the document has a mistake
+// A Datum is a ConfigMap or Secret of a document. Where the document has a mistake
 // it holds what it said before, or nothing but err.
-type datum struct {
+type Datum struct {
 	source string // the document, for messages
-	data   *v1alpha1.Data
-	known  bool         // data may be used
-	sum    drift.Secret // of its values, in memory only
-	err    error
+	Data   *v1alpha1.Data
+	Known  bool         // data may be used
+	Sum    drift.Secret // of its values, in memory only
+	Err    error
 }
 
-func newDatum(source string, doc v1alpha1.Document) *datum {
-	d := &datum{source: source, data: doc.Data, known: doc.Err == nil, err: doc.Err}
-	d.sum = drift.NewSecret(packed(doc.Data.Values))
+// NewDatum takes the ConfigMap or Secret of a document.
+func NewDatum(source string, doc v1alpha1.Document) *Datum {
+	d := &Datum{source: source, Data: doc.Data, Known: doc.Err == nil, Err: doc.Err}
+	d.Sum = drift.NewSecret(packed(doc.Data.Values))
 	return d
 }
 
-// named reports whether the document tells which object it is.
-func (d *datum) named() bool { return d.data.Name != "" }
+// Named reports whether the document tells which object it is.
+func (d *Datum) Named() bool { return d.Data.Name != "" }
 
-// same reports that two say the same.
-func (d *datum) same(other *datum) bool {
-	return d.source == other.source && d.data.Title() == other.data.Title() && d.known == other.known && d.sum == other.sum &&
-		d.data.UID == other.data.UID && d.data.ResourceVersion == other.data.ResourceVersion && text(d.err) == text(other.err)
+// Same reports that two say the same.
+func (d *Datum) Same(other *Datum) bool {
+	return d.source == other.source && d.Data.Title() == other.Data.Title() && d.Known == other.Known && d.Sum == other.Sum &&
+		d.Data.UID == other.Data.UID && d.Data.ResourceVersion == other.Data.ResourceVersion && Text(d.Err) == Text(other.Err)
 }
 
-// fault is the datum's error with the document it is in.
-func (d *datum) fault() error { return fmt.Errorf("%s: %w", d.source, d.err) }
+// Fault is the datum's error with the document it is in.
+func (d *Datum) Fault() error { return fmt.Errorf("%s: %w", d.source, d.Err) }
 
-// A dataset finds ConfigMaps and Secrets by their titles.
-type dataset map[string][]*datum
+// A Dataset finds ConfigMaps and Secrets by their titles.
+type Dataset map[string][]*Datum
 
-// index puts the ConfigMaps and Secrets of documents under their titles. A datum
+// Index puts the ConfigMaps and Secrets of documents under their titles. A datum
 // that is nil is none.
-func index(data []*datum) dataset {
-	set := dataset{}
+func Index(data []*Datum) Dataset {
+	set := Dataset{}
 	for _, d := range data {
-		if d != nil && d.named() {
-			set[d.data.Title()] = append(set[d.data.Title()], d)
+		if d != nil && d.Named() {
+			set[d.Data.Title()] = append(set[d.Data.Title()], d)
 		}
 	}
 	return set
 }
 
 // twice gives every datum that another document holds too an error.
-func (s dataset) twice() {
+func (s Dataset) twice() {
 	for title := range s {
-		if _, err := s.find(title); len(s[title]) > 1 {
+		if _, err := s.Find(title); len(s[title]) > 1 {
 			for _, d := range s[title] {
-				d.err = errors.Join(d.err, err)
+				d.Err = errors.Join(d.Err, err)
 			}
 		}
 	}
 }
 
-// find gives a ConfigMap or Secret, or nil when no document holds it. The error
+// Find gives a ConfigMap or Secret, or nil when no document holds it. The error
 // says that one does and cannot be used.
-func (s dataset) find(title string) (*v1alpha1.Data, error) {
+func (s Dataset) Find(title string) (*v1alpha1.Data, error) {
 	found := s[title]
 	switch {
 	case len(found) == 0:
 		return nil, nil
 	case len(found) > 1:
 		return nil, fmt.Errorf("%s is in %s and in %s: remove one", title, found[0].source, found[1].source)
-	case !found[0].known:
-		return nil, fmt.Errorf("%s has a mistake: %w", title, found[0].fault())
+	case !found[0].Known:
+		return nil, fmt.Errorf("%s has a mistake: %w", title, found[0].Fault())
 	}
-	return found[0].data, nil
+	return found[0].Data, nil
 }
 
 // A reading is what a NodeConfig reads: the data for its templates, and what tells

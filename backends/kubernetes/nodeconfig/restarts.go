@@ -1,4 +1,4 @@
-package node
+package nodeconfig
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"github.com/tlspu/keel/core/restart"
 )
 
-// restartLeaf is the leaf that holds the units whose restart is not proven. It
+// RestartLeaf is the leaf that holds the units whose restart is not proven. It
 // is declared as nil, so that an open journal is drift.
-const restartLeaf = "restart"
+const RestartLeaf = "restart"
 
 // The restarts that the changes of one NodeConfig need.
 type restarts struct {
@@ -27,7 +27,7 @@ type restarts struct {
 // leaf gives both sides of the restarts: none is declared, and the open journal's
 // units are observed.
 func (r restarts) leaf(ctx context.Context) (declared, observed drift.Leaf) {
-	declared.Path, observed.Path = drift.Path{restartLeaf}, drift.Path{restartLeaf}
+	declared.Path, observed.Path = drift.Path{RestartLeaf}, drift.Path{RestartLeaf}
 	switch rec, open, err := r.journal.Load(ctx); {
 	case err != nil:
 		observed.Value = drift.Unknown{Kind: drift.Malformed, Reason: err.Error()}
@@ -42,7 +42,7 @@ func (r restarts) leaf(ctx context.Context) (declared, observed drift.Leaf) {
 func (r restarts) prove(units map[string]string, declared []string) drift.Step {
 	return drift.Step{
 		Text:   "restart " + list(units),
-		Writes: []drift.Path{{restartLeaf}},
+		Writes: []drift.Path{{RestartLeaf}},
 		Do: func(ctx context.Context) (bool, error) {
 			_, open, err := r.journal.Load(ctx)
 			if err != nil || !open {
@@ -82,10 +82,10 @@ func list(units map[string]string) string {
 // to keep: its restarts are still owed to the change that was made.
 type leftover struct{ restarts }
 
-// leftoverID begins the ID of a leftover; no name of a NodeConfig holds a slash.
-const leftoverID = "restart/"
+// LeftoverID begins the ID of a leftover; no name of a NodeConfig holds a slash.
+const LeftoverID = "restart/"
 
-func (l leftover) ID() string { return leftoverID + l.name }
+func (l leftover) ID() string { return LeftoverID + l.name }
 
 func (l leftover) Observe(ctx context.Context) (declared, observed drift.State, err error) {
 	none, units := l.leaf(ctx)
@@ -102,7 +102,9 @@ func (l leftover) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error
 	return nil, nil
 }
 
-// An idle is a NodeConfig that leaves the machine alone, and says why.
+// Skip is the target of a NodeConfig that leaves the machine alone, and says why.
+func Skip(id, reason string) drift.Planner { return idle{id, reason} }
+
 type idle struct{ id, reason string }
 
 func (s idle) ID() string { return s.id }

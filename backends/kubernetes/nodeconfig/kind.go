@@ -1,0 +1,132 @@
+package nodeconfig
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/node/facts"
+	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/plugin"
+)
+
+// Kind is the kind NodeConfig for the command line, with the data its templates
+// read.
+func Kind() plugin.Kind {
+	return plugin.Kind{
+		Name: v1alpha1.Kind, Data: []string{v1alpha1.ConfigMapKind, v1alpha1.SecretKind},
+		Validate: validate, Targets: targets,
+	}
+}
+
+// validate judges documents as far as that is possible without a machine: two
+// that claim one path are found, two that reach one file by a link are not. With a
+// file of facts it also judges what templates give.
+func validate(_ context.Context, env plugin.Env, docs []plugin.Doc) []error {
+	set := read(env, docs)
+	var unknown error
+	if env.Facts != "" {
+		var f facts.Facts
+		if f, _, unknown = Gather(nil, env.Facts); unknown == nil {
+			set.resolve(Inputs{Facts: f, Find: set.find}, env)
+		}
+	}
+	errs := make([]error, len(docs))
+	lost := Conflicts(set.known(), nil)
+	for i, c := range set.configs {
+		switch {
+		case c == nil:
+			errs[i] = set.data[i].Err
+		case c.Err != nil || lost[c] != nil:
+			errs[i] = errors.Join(c.Err, lost[c])
+		default:
+			errs[i] = unknown
+		}
+	}
+	return errs
+}
+
+// documents are those of an operator, judged, each as what it is.
+type documents struct {
+	configs []*Config // nil where it is data
+	data    []*Datum  // nil where it is none
+	find    func(title string) (*v1alpha1.Data, error)
+}
+
+// read reads and judges documents, each and beside the others.
+func read(env plugin.Env, docs []plugin.Doc) documents {
+	set := documents{configs: make([]*Config, len(docs)), data: make([]*Datum, len(docs))}
+	for i, doc := range docs {
+		parsed := parse(doc)
+		if parsed.Data != nil {
+			set.data[i] = NewDatum(doc.Source, parsed)
+			continue
+		}
+		set.configs[i] = New(doc.Source, parsed, env.Handlers)
+		if set.configs[i].Err == nil {
+			Warn(env.Log, doc.Source, parsed, env.Handlers)
+		}
+	}
+	Twice(set.configs)
+	found := Index(set.data)
+	found.twice()
+	set.find = found.Find
+	return set
+}
+
+// known lists the NodeConfigs.
+func (s documents) known() []*Config {
+	return slices.DeleteFunc(slices.Clone(s.configs), func(c *Config) bool { return c == nil })
+}
+
+// resolve puts what the NodeConfigs say on this node in their place.
+func (s documents) resolve(in Inputs, env plugin.Env) {
+	for i, c := range s.configs {
+		if c != nil {
+			s.configs[i] = c.Resolve(in, env.Handlers)
+		}
+	}
+}
+
+// parse reads a document that may have been read in part already.
+func parse(doc plugin.Doc) v1alpha1.Document {
+	if tree, ok := doc.Tree.(*yaml.Node); ok {
+		return v1alpha1.Read(tree)
+	}
+	return v1alpha1.ParseOne(doc.Data)
+}
+
+// targets makes a target of every NodeConfig, and of data that is wrong. They
+// share what they remember of the machine, which stays open as long as they are in
+// use.
+func targets(_ context.Context, env plugin.Env, docs []plugin.Doc) ([]drift.Target, error) {
+	m, err := OpenMachine(env)
+	if err != nil {
+		return nil, err
+	}
+	f, overruled, err := Gather(&m.Tree.View, env.Facts)
+	if err != nil {
+		return nil, err
+	}
+	WarnOfFacts(env.Log, overruled, env.Facts)
+	set := read(env, docs)
+	set.resolve(Inputs{Facts: f, Find: set.find}, env)
+	lost := Conflicts(set.known(), &m.Tree.View)
+	var list []drift.Target
+	for i, c := range set.configs {
+		switch {
+		case c != nil:
+			id := c.Name
+			if id == "" || c.twice {
+				id = c.Source
+			}
+			list = append(list, m.Target(id, c, lost[c]))
+		case set.data[i].Err != nil:
+			list = append(list, drift.Refused(set.data[i].source, &plugin.Exit{Code: ExitInvalid, Err: set.data[i].Err}))
+		}
+	}
+	return list, nil
+}

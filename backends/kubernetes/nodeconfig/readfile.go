@@ -1,0 +1,42 @@
+package nodeconfig
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// MaxFile is the size of the largest file that is read.
+const MaxFile = 16 << 20
+
+// ReadFile reads a regular file.
+func ReadFile(path string) ([]byte, error) {
+	// Opening a pipe would wait for somebody at its other end.
+	if info, err := os.Stat(path); err != nil {
+		return nil, Cause(err)
+	} else if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, Cause(err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFile+1))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, Cause(err)
+	}
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("larger than %d MiB", MaxFile>>20)
+	}
+	return data, nil
+}
+
+// Cause is an error without the path, which the message names already.
+func Cause(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
