@@ -309,7 +309,7 @@ func (a *agent) waiting(known bool) error {
 // new in it. That it cannot be read is said once.
 func (a *agent) look() (changed bool) {
 	first := !a.looked
-	changed, err := a.source.look(first || a.settings.Once)
+	changed, err := a.source.look(a.settings.Once)
 	if nodeconfig.Text(err) != nodeconfig.Text(a.blind) && a.woken == nil {
 		if err != nil {
 			a.env.Log.Error("folder cannot be read; everything goes on being kept", "err", err)

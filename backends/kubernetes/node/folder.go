@@ -51,7 +51,6 @@ type file struct {
 	info    fs.FileInfo // of the content that was read, or is to be read
 	since   time.Time   // when info was first seen
 	fresh   bool        // info may hide another write: read again
-	waited  bool        // the last scan left it to this one
 	read    bool
 	err     error                // why the file as a whole cannot be read
 	configs []*nodeconfig.Config // in the order of the file
@@ -60,8 +59,10 @@ type file struct {
 
 // look looks for files that changed, and reports whether what the folder holds
 // is another than before. With eager a file is read at once; otherwise one that
-// was written a moment ago is left to the next scan, once, for it may still be
-// growing. When the folder itself cannot be read everything stays as it was.
+// was written a moment ago is left alone until it has not changed for racy,
+// however long that takes, for it may still be growing: a YAML document that is
+// cut off may be valid. When the folder itself cannot be read everything stays as
+// it was.
 func (f *folder) look(eager bool) (changed bool, err error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
@@ -120,14 +121,12 @@ func (f *folder) visit(known *file, eager bool) (changed bool) {
 	if known.info == nil || !sameFile(known.info, info) {
 		known.info, known.since, known.read = info, now, false
 		known.fresh = now.Sub(info.ModTime()) < racy
-		if known.fresh && !eager && !known.waited {
-			known.waited = true
-			return false
-		}
 	}
-	known.waited = false
-	if known.read && !known.fresh {
+	switch {
+	case known.read && !known.fresh:
 		return false
+	case !known.read && !eager && now.Sub(known.since) < racy && now.Sub(info.ModTime()) < racy:
+		return false // it may still be growing
 	}
 	data, err := nodeconfig.ReadFile(known.path)
 	if err != nil {

@@ -247,17 +247,56 @@ func TestFolder_waitsForAWriter(t *testing.T) {
 	}
 }
 
-// One that is written all the time is read all the same.
-func TestFolder_waitsOnlyOnce(t *testing.T) {
+// A file that grows is left alone for as long as it grows, whatever time it gives
+// itself, and is read once it has been still.
+func TestFolder_waitsUntilAFileIsStill(t *testing.T) {
+	whole := nodetest.Doc("a", "one")
+	for name, skew := range map[string]time.Duration{"this clock": 0, "a clock that is ahead": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			f := newTestFolder(t)
+			grow := func(n int) {
+				f.write(t, "a.yaml", whole[:n])
+				at := f.clock.Add(skew)
+				if err := os.Chtimes(filepath.Join(f.dir, "a.yaml"), at, at); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 20 {
+				f.clock = f.clock.Add(poll)
+				grow(len(whole) - 20 + i)
+				if changed, err := f.look(false); changed || err != nil {
+					t.Fatalf("after %d writes: changed %v, error %v", i+1, changed, err)
+				}
+			}
+			f.want(t, map[string]string{})
+			grow(len(whole))
+			if !f.poll(t) {
+				t.Error("a file that is still was not read")
+			}
+			f.want(t, map[string]string{"a": "one"})
+			if f.said.Len() > 0 {
+				t.Errorf("said:\n%s", &f.said)
+			}
+		})
+	}
+}
+
+// An edit that takes long leaves what the file said in force until it ends.
+func TestFolder_keepsWhatAFileSaidWhileItGrows(t *testing.T) {
 	f := newTestFolder(t)
-	for range 2 {
+	f.write(t, "a.yaml", nodetest.Doc("a", "one"))
+	f.poll(t)
+	two := nodetest.Doc("a", "two")
+	for i := range 5 {
 		f.clock = f.clock.Add(poll)
-		f.write(t, "a.yaml", nodetest.Doc("a", "one"))
+		f.write(t, "a.yaml", two+strings.Repeat("#", i))
 		if _, err := f.look(false); err != nil {
 			t.Fatal(err)
 		}
+		f.want(t, map[string]string{"a": "one"})
 	}
-	f.want(t, map[string]string{"a": "one"})
+	f.poll(t)
+	f.want(t, map[string]string{"a": "two"})
 }
 
 func TestFolder_brokenFileIsNoRemoval(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // wait for long.
 type source interface {
 	// look takes in what is new, and reports whether anything is; eager takes in what
-	// may still be about to change, too. An error says why the source cannot be read:
+	// may still be about to change, too, for a run that does not come back. An error says why the source cannot be read:
 	// what it said before stays.
 	look(eager bool) (changed bool, err error)
 	// configs lists the NodeConfigs; find gives what they read, as inputs.find does.
