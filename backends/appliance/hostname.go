@@ -29,9 +29,12 @@ func (m machine) hostname() (string, *drift.Unknown) {
 	if len(all) == 0 {
 		return "", &drift.Unknown{Kind: drift.Absent, Reason: file.source + " file is empty"}
 	}
-	name := strings.Fields(all[0])[0]
+	name := words(all[0])[0]
 	if strings.ContainsFunc(name, unprintable) {
 		return "", &drift.Unknown{Kind: drift.Malformed, Reason: file.source + " holds no name: its first word is not text"}
+	}
+	if strings.Contains(name, "?") {
+		return "", &drift.Unknown{Kind: drift.Unsupported, Reason: fmt.Sprintf("%s holds a pattern, %s: systemd fills in a hexadecimal digit for each ? at boot", file.source, name)}
 	}
 	return name, nil
 }
@@ -98,9 +101,9 @@ func qualified(name string) bool {
 }
 
 func firstWord(text string) string {
-	word, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	if words := strings.Fields(word); len(words) > 0 {
-		return words[0]
+	line, _, _ := strings.Cut(strings.Trim(text, blanks), "\n")
+	if found := words(line); len(found) > 0 {
+		return found[0]
 	}
 	return ""
 }
@@ -133,13 +136,13 @@ func lookup(hosts, name string) entries {
 	for text := range strings.Lines(hosts) {
 		number++
 		text, _, _ = strings.Cut(text, "#")
-		words := strings.Fields(text)
-		if len(words) < 2 || !isAddress(words[0]) {
+		line := words(text)
+		if len(line) < 2 || !isAddress(line[0]) {
 			continue
 		}
-		for _, word := range words[1:] {
+		for _, word := range line[1:] {
 			if found.line == 0 && strings.EqualFold(word, name) {
-				found.canonical, found.line = words[1], number
+				found.canonical, found.line = line[1], number
 			}
 			label, _, _ := strings.Cut(word, ".")
 			if found.full == "" && qualified(word) && strings.EqualFold(label, name) {
@@ -150,7 +153,8 @@ func lookup(hosts, name string) entries {
 	return found
 }
 
+// isAddress reports what inet_pton takes for an address: it knows no zones.
 func isAddress(s string) bool {
-	_, err := netip.ParseAddr(s)
-	return err == nil
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Zone() == ""
 }

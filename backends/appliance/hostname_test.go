@@ -10,6 +10,7 @@ import (
 
 	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/test/recorded"
 )
 
@@ -30,6 +31,9 @@ func TestReadHostname(t *testing.T) {
 		{"a folder", tree{"etc/hostname": "folder"}, "malformed: ROOT/etc/hostname not readable: is a folder, not a regular file"},
 		{"no text", tree{"etc/hostname": "bl\xffog\n"}, "malformed: ROOT/etc/hostname holds no name: its first word is not text"},
 		{"NUL", tree{"etc/hostname": "blog\x00\n"}, "malformed: ROOT/etc/hostname holds no name: its first word is not text"},
+		{"a pattern", tree{"etc/hostname": "edge-????\n"}, "unsupported: ROOT/etc/hostname holds a pattern, edge-????: systemd fills in a hexadecimal digit for each ? at boot"},
+		{"a no-break space is no blank", tree{"etc/hostname": "blog\u00a0x\n"}, "malformed: ROOT/etc/hostname holds no name: its first word is not text"},
+		{"a no-break space before the name", tree{"etc/hostname": "\u00a0blog\n"}, "malformed: ROOT/etc/hostname holds no name: its first word is not text"},
 		{"a link inside", tree{"etc/hostname": "-> /srv/name", "srv/name": "blog\n"}, "blog"},
 		{"a link to nothing", tree{"etc/hostname": "-> /srv/name"}, "absent: ROOT/etc/hostname leads to /srv/name: not present"},
 		{"a link into run", tree{"etc/hostname": "-> ../run/name"}, "offline: ROOT/etc/hostname leads to /run/name, which is written at run time: not present"},
@@ -56,6 +60,8 @@ func TestReadFQDN_offline(t *testing.T) {
 		{"comment after the names", "blog\n", "192.0.2.5\tblog.example.org blog # was blog.example.net\n", "blog.example.org"},
 		{"names in a comment only", "blog\n", "192.0.2.5 shop # blog.example.net blog\n", none + written},
 		{"a comment without a blank", "blog\n", "192.0.2.5 blog.example.org blog#old\n", "blog.example.org"},
+		{"a no-break space is no blank", "blog\n", "192.0.2.5\u00a0shop.example.org blog\n192.0.2.6 a\u00a0blog\n192.0.2.7 blog.example.org blog\n", "blog.example.org"},
+		{"an address that inet_pton refuses", "blog\n", "192.0.2.010 a.example.org blog\nfe80::1%eth0 b.example.org blog\n192.0.2.7 blog.example.org blog\n", "blog.example.org"},
 		{"upper case", "BLOG\n", "192.0.2.5 Blog.Example.Org blog\n", "Blog.Example.Org"},
 		{"dot at the end", "blog\n", "192.0.2.5 blog.example.org. blog\n", "blog.example.org."},
 		{"short name first on the line", "blog\n", "192.0.2.10 blog blog.example.org\n", none + ": line 1 answers for it, with blog, before blog.example.org" + written},
@@ -153,6 +159,13 @@ func (p partly) Read(name string, max int64) ([]byte, error) {
 	return p.files.Read(name, max)
 }
 
+func (p partly) Stat(name string) (host.Info, error) {
+	if name == p.name {
+		return host.Info{}, fmt.Errorf("stat %s: %w", name, p.err)
+	}
+	return p.files.Stat(name)
+}
+
 // TestReaders_whatCannotBeReadIsUnknown: an unreadable source is never an
 // answer, whatever the other sources say.
 func TestReaders_whatCannotBeReadIsUnknown(t *testing.T) {
@@ -162,6 +175,7 @@ func TestReaders_whatCannotBeReadIsUnknown(t *testing.T) {
 		"etc/resolv.conf":               "nameserver 192.0.2.53\nnameserver 127.0.0.53\n",
 		"etc/network/interfaces":        "source interfaces.d/*\niface eth0 inet manual\n  dns-nameservers 192.0.2.54\n",
 		"etc/network/interfaces.d/eth1": "iface eth1 inet manual\n  dns-nameservers 192.0.2.55\n",
+		"sbin/resolvconf":               "",
 	}
 	for _, tt := range []struct {
 		name, kind, reason string
@@ -177,6 +191,7 @@ func TestReaders_whatCannotBeReadIsUnknown(t *testing.T) {
 			"/etc/resolv.conf":               {"network.nameservers"},
 			"/etc/network/interfaces":        {"network.nameservers"},
 			"/etc/network/interfaces.d/eth1": {"network.nameservers"},
+			"/sbin/resolvconf":               {"network.nameservers"},
 		} {
 			t.Run(tt.name+" "+file, func(t *testing.T) {
 				m := machineAt(t, full.write(t), command.NewReadOnly(&recorded.Runner{}))

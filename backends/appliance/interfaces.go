@@ -118,11 +118,11 @@ func runParts(name string) bool {
 // starts with no word that opens a statement is an option of the one before.
 func parseInterfaces(text string) []statement {
 	var found []statement
-	for _, words := range joined(text) {
-		if opens(words[0]) {
-			found = append(found, statement{words: words})
+	for _, line := range joined(text) {
+		if opens(line[0]) {
+			found = append(found, statement{words: line})
 		} else if n := len(found); n > 0 {
-			found[n-1].options = append(found[n-1].options, words)
+			found[n-1].options = append(found[n-1].options, line)
 		}
 	}
 	return found
@@ -133,14 +133,14 @@ func joined(text string) [][]string {
 	var all [][]string
 	logical := ""
 	end := func() {
-		if words := strings.Fields(logical); len(words) > 0 {
-			all = append(all, words)
+		if found := words(logical); len(found) > 0 {
+			all = append(all, found)
 		}
 		logical = ""
 	}
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
-		if strings.HasPrefix(strings.TrimSpace(line), "#") {
+		if strings.HasPrefix(strings.Trim(line, blanks), "#") {
 			continue
 		}
 		more, continued := strings.CutSuffix(line, `\`)

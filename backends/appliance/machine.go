@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	// maxFile bounds what is read of one file: every file read here is written
-	// by hand or by a small program.
-	maxFile = 1 << 20
+	// maxFile bounds what is read of one file. The largest are lists of hosts that
+	// are to be blocked, in /etc/hosts.
+	maxFile = 16 << 20
+	// blanks are what programs in C take for space: not what Unicode adds to it.
+	blanks = " \t\n\v\f\r"
 	// commandTimeout is for a question that a healthy machine answers at once.
 	commandTimeout = 10 * time.Second
 	// maxLinks is how far a link is followed to say where it leads.
@@ -156,9 +158,14 @@ func cause(err error) string {
 func lines(text string) []string {
 	var kept []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+		if line = strings.Trim(line, blanks); line != "" && line[0] != '#' {
 			kept = append(kept, line)
 		}
 	}
 	return kept
+}
+
+// words splits a line at blanks.
+func words(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(blanks, r) })
 }

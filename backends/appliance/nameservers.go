@@ -2,12 +2,13 @@ package appliance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"slices"
 	"strings"
 
-	apispec "github.com/tlspu/keel/api/appliance"
 	"github.com/tlspu/keel/core/drift"
 )
 
@@ -43,22 +44,30 @@ type nameservers struct {
 }
 
 func (m machine) nameservers() (nameservers, *drift.Unknown) {
-	options, problem := m.dnsOptions()
+	asked, noted, problem := m.dnsOptions()
 	if problem != nil {
 		return nameservers{}, problem
 	}
 	file := m.file("/etc/resolv.conf")
 	noFile := file.absent() || !file.ok() && file.problem.Kind == drift.Offline
-	if !file.ok() && (!noFile || len(options) == 0) {
+	if !file.ok() && (!noFile || len(asked) == 0) {
 		return nameservers{}, file.problem
 	}
-	servers, local := split(append(options, resolvers(file.text)...))
-	writer := m.writer("/etc/resolv.conf", file.text)
+	named, odd := resolvers(file.source, file.text)
+	first := min(len(named), maxServers)
+	asked = append(asked, named[:first]...)
+	if problem := ambiguous(asked); problem != nil {
+		return nameservers{}, problem
+	}
+	notes := []string{noted, odd, beyond(file.source, named[first:])}
+	servers, local := split(addressesOf(asked))
 	switch {
 	case len(servers) > 0 && len(local) > 0:
-		return nameservers{servers, fmt.Sprintf("%s also names %s, a resolver on this machine whose own servers are not seen", file.source, texts(local)[0])}, nil
+		notes = append(notes, fmt.Sprintf("%s also names %s, a resolver on this machine whose own servers are not seen", file.source, texts(local)[0]))
+		return nameservers{servers, sentence(notes)}, nil
 	case len(servers) > 0 || len(local) == 0:
-		return nameservers{servers, writtenBy(file.source, writer)}, nil
+		notes = append(notes, writtenBy(file.source, m.writer("/etc/resolv.conf", file.text)))
+		return nameservers{servers, sentence(notes)}, nil
 	case !slices.ContainsFunc(local, func(a netip.Addr) bool { return !isStub(a) }):
 		return m.upstream(file.source, local[0])
 	}
@@ -73,7 +82,8 @@ func (m machine) upstream(source string, stub netip.Addr) (nameservers, *drift.U
 	file := m.file(upstreams)
 	switch {
 	case file.ok():
-		servers, _ := split(resolvers(file.text))
+		named, _ := resolvers(file.source, file.text)
+		servers, _ := split(addressesOf(named)) // it asks all of them
 		return nameservers{servers, writtenBy(file.source, "systemd-resolved")}, nil
 	case file.absent():
 		kind := drift.Absent
@@ -109,30 +119,14 @@ func family(a netip.Addr) int {
 	return 0
 }
 
-// resolvers returns the nameservers of a resolv.conf in order. What is no
-// address is left out, as resolvers do.
-func resolvers(text string) []netip.Addr {
-	var found []netip.Addr
-	for _, line := range lines(text) {
-		words := strings.Fields(line)
-		if len(words) < 2 || words[0] != "nameserver" {
-			continue
-		}
-		if a, err := apispec.ParseAddress(words[1]); err == nil {
-			found = append(found, a)
-		}
-	}
-	return found
-}
-
 // dnsOptions returns the dns-nameservers of interfaces(5), in the order of the
-// stanzas.
-func (m machine) dnsOptions() ([]netip.Addr, *drift.Unknown) {
+// stanzas. They reach resolv.conf only through a program of resolvconf(8); where
+// none is installed they have no effect, which is noted.
+func (m machine) dnsOptions() (found []server, note string, problem *drift.Unknown) {
 	statements, problem := m.interfaces()
 	if problem != nil {
-		return nil, problem
+		return nil, "", problem
 	}
-	var found []netip.Addr
 	for _, s := range statements {
 		if s.words[0] != "iface" {
 			continue
@@ -142,13 +136,39 @@ func (m machine) dnsOptions() ([]netip.Addr, *drift.Unknown) {
 				continue
 			}
 			for _, word := range option[1:] {
-				if a, err := apispec.ParseAddress(word); err == nil {
+				if a, ok := readServer(s.source, word); ok {
 					found = append(found, a)
 				}
 			}
 		}
 	}
-	return found, nil
+	if len(found) == 0 {
+		return nil, "", nil
+	}
+	installed, problem := m.resolvconf()
+	if problem != nil {
+		return nil, "", problem
+	}
+	if !installed {
+		return nil, fmt.Sprintf("dns-nameservers in %s has no effect: no resolvconf is installed", found[0].source), nil
+	}
+	return found, "", nil
+}
+
+// resolvconf reports whether a program is installed that brings dns-nameservers to
+// the resolver: resolvconf, openresolv, systemd's, or ifupdown's own script for
+// systemd-resolved.
+func (m machine) resolvconf() (bool, *drift.Unknown) {
+	for _, name := range []string{"/sbin/resolvconf", "/usr/sbin/resolvconf", "/etc/network/if-up.d/resolved"} {
+		_, err := m.files.Stat(name)
+		switch {
+		case err == nil:
+			return true, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, problem(m.shown(name), err)
+		}
+	}
+	return false, nil
 }
 
 // writer names the program that writes resolv.conf, by where the file is or by
@@ -157,7 +177,7 @@ func (m machine) writer(name, text string) string {
 	target := m.destination(name)
 	var comments strings.Builder
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
+		if line = strings.Trim(line, blanks); strings.HasPrefix(line, "#") || strings.HasPrefix(line, ";") {
 			comments.WriteString(strings.ToLower(line) + "\n")
 		}
 	}
@@ -181,6 +201,11 @@ func writtenBy(source, program string) string {
 		return ""
 	}
 	return fmt.Sprintf("%s is written by %s: change the servers there", source, program)
+}
+
+// sentence joins what is to be noted; what is empty is nothing.
+func sentence(notes []string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(note string) bool { return note == "" }), "; ")
 }
 
 func texts(addresses []netip.Addr) []string {

@@ -15,11 +15,35 @@ func TestReadNameservers(t *testing.T) {
 		want, note string
 	}{
 		{"one", resolv("nameserver 192.0.2.53\n"), "192.0.2.53", ""},
-		{"IPv6 first, else in order", resolv("nameserver 192.0.2.54\nnameserver 2001:db8::2\nnameserver 192.0.2.53\nnameserver 2001:db8::1\n"), "2001:db8::2, 2001:db8::1, 192.0.2.54, 192.0.2.53", ""},
-		{"each once", resolv("nameserver 2001:db8::1\nnameserver 2001:DB8:0::1\nnameserver 192.0.2.53\nnameserver 192.0.2.53\n"), "2001:db8::1, 192.0.2.53", ""},
+		{"IPv6 first, else in order", resolv("nameserver 192.0.2.54\nnameserver 2001:db8::2\nnameserver 2001:db8::1\n"), "2001:db8::2, 2001:db8::1, 192.0.2.54", ""},
+		{"each once", resolv("nameserver 2001:db8::1\nnameserver 2001:DB8:0::1\nnameserver 192.0.2.53\n"), "2001:db8::1, 192.0.2.53", ""},
+		{
+			"three are asked", resolv("nameserver 192.0.2.4\nnameserver 192.0.2.3\nnameserver x\nnameserver 192.0.2.3\nnameserver 192.0.2.2\nnameserver 2001:db8::1\n"),
+			"192.0.2.4, 192.0.2.3", "ROOT/etc/resolv.conf also names 192.0.2.2, 2001:db8::1, never asked: the resolver asks the first 3",
+		},
+		{
+			"three are asked, resolvers on this machine among them", resolv("nameserver 127.0.0.1\nnameserver ::1\nnameserver 127.0.0.1\nnameserver 192.0.2.2\n"),
+			"unsupported: ROOT/etc/resolv.conf names only 127.0.0.1, a resolver on this machine whose own servers are not seen", "",
+		},
+		{"blanks before the keyword", resolv(" nameserver 192.0.2.53\n\tnameserver 192.0.2.54\nnameserver 192.0.2.55\n"), "192.0.2.55", "the resolver passes over line 1 of ROOT/etc/resolv.conf: begin it with nameserver, a space and the address, and end it with LF"},
+		{"only space and tab are blanks", resolv("nameserver\v192.0.2.1\nnameserver 192.0.2.2\f\nnameserver \t 192.0.2.3\t; x\n"), "192.0.2.3", "the resolver passes over line 1 of ROOT/etc/resolv.conf: begin it with nameserver, a space and the address, and end it with LF"},
+		{"a no-break space is no blank", resolv("nameserver\u00a0192.0.2.1\nnameserver 192.0.2.2\u00a0\nnameserver 192.0.2.3\n"), "192.0.2.3", "the resolver passes over line 1 of ROOT/etc/resolv.conf: begin it with nameserver, a space and the address, and end it with LF"},
+		{
+			"a leading zero is octal", resolv("nameserver 192.0.2.1\nnameserver 192.000.002.053\n"),
+			"unsupported: ROOT/etc/resolv.conf names 192.000.002.053, which the resolver reads as 192.0.2.43: write four decimal numbers without leading zeros", "",
+		},
+		{
+			"loopback, in octal", resolv("nameserver 127.0.0.01\n"),
+			"unsupported: ROOT/etc/resolv.conf names 127.0.0.01, which the resolver reads as 127.0.0.1: write four decimal numbers without leading zeros", "",
+		},
+		{"octal where nobody asks", resolv("nameserver 192.0.2.1\nnameserver 192.0.2.2\nnameserver 192.0.2.3\nnameserver 192.0.2.010\n"), "192.0.2.1, 192.0.2.2, 192.0.2.3", "ROOT/etc/resolv.conf also names 192.0.2.8, never asked: the resolver asks the first 3"},
+		{
+			"a CR is part of the address", resolv("nameserver 192.0.2.1\r\nnameserver 192.0.2.2\n"),
+			"192.0.2.2", "the resolver passes over line 1 of ROOT/etc/resolv.conf: begin it with nameserver, a space and the address, and end it with LF",
+		},
 		{"with a zone", resolv("search example.org\nnameserver 192.0.2.53\nnameserver fe80::c256:27ff:fe00:53%eth0\n"), "fe80::c256:27ff:fe00:53%eth0, 192.0.2.53", ""},
 		{"one address in two zones", resolv("nameserver fe80::1%eth0\nnameserver fe80::1%eth1\n"), "fe80::1%eth0, fe80::1%eth1", ""},
-		{"CRLF, tabs, blanks, comments", resolv("# a\r\n; b\r\n\r\nnameserver\t192.0.2.53 # home\r\n \tnameserver 192.0.2.54\r\n#nameserver 192.0.2.55\r\n"), "192.0.2.53, 192.0.2.54", ""},
+		{"CRLF, tabs, comments", resolv("# a\r\n; b\r\n\r\nnameserver\t192.0.2.53 # home\r\n#nameserver 192.0.2.55\r\n"), "192.0.2.53", ""},
 		{"no address", resolv("nameserver dns.example.org\nnameserver\nnameserver 192.0.2.300\nnameserver 192.0.2.53\n"), "192.0.2.53", ""},
 		{"other keywords", resolv("nameservers 192.0.2.1\noptions nameserver 192.0.2.1\ndomain 192.0.2.1\n"), "nothing", ""},
 		{"empty", resolv(""), "nothing", ""},
@@ -135,11 +159,49 @@ func TestReadNameservers_interfaces(t *testing.T) {
 			"what cannot be read is not passed over", tree{"etc/network/interfaces": "source /etc/network/*/eth0\n", "etc/network/a/eth0": options, "etc/network/b": "-> b"},
 			"malformed: ROOT/etc/network/b/eth0 not readable: /etc/network/b: more than 40 links: too many levels of symbolic links",
 		},
+		{
+			"octal", tree{"etc/network/interfaces": "iface eth0 inet manual\n dns-nameservers 192.0.2.053\n"},
+			"unsupported: ROOT/etc/network/interfaces names 192.0.2.053, which the resolver reads as 192.0.2.43: write four decimal numbers without leading zeros",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			tt.tree["usr/sbin/resolvconf"] = ""
 			root := tt.tree.write(t)
 			if got := said(root, readNameservers(t.Context(), machineAt(t, root, nil))); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// Without a program that reads them the options of interfaces(5) do nothing.
+func TestReadNameservers_interfacesWithoutResolvconf(t *testing.T) {
+	const options = "iface eth0 inet dhcp\n\tdns-nameservers 192.0.2.54\n"
+	for _, tt := range []struct {
+		name       string
+		tree       tree
+		want, note string
+	}{
+		{
+			"none is installed", tree{"etc/network/interfaces": options, "etc/resolv.conf": "nameserver 192.0.2.1\n"},
+			"192.0.2.1", "dns-nameservers in ROOT/etc/network/interfaces has no effect: no resolvconf is installed",
+		},
+		{"none, and no resolv.conf", tree{"etc/network/interfaces": options}, "absent: ROOT/etc/resolv.conf not present", ""},
+		{"openresolv", tree{"etc/network/interfaces": options, "etc/resolv.conf": "", "sbin/resolvconf": ""}, "192.0.2.54", ""},
+		{"systemd-resolved", tree{"etc/network/interfaces": options, "etc/resolv.conf": "", "etc/network/if-up.d/resolved": ""}, "192.0.2.54", ""},
+		{
+			"nobody can tell", tree{"etc/network/interfaces": options, "etc/resolv.conf": "", "sbin": "-> sbin"},
+			"malformed: ROOT/sbin/resolvconf not readable: /sbin: more than 40 links: too many levels of symbolic links", "",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			root := tt.tree.write(t)
+			s := readNameservers(t.Context(), machineAt(t, root, nil))
+			if got := said(root, s); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+			if got := strings.ReplaceAll(s[0].Note, root, "ROOT"); got != tt.note {
+				t.Errorf("got note  %s\nwant note %s", got, tt.note)
 			}
 		})
 	}
@@ -183,7 +245,8 @@ func FuzzResolvers(f *testing.F) {
 	f.Add("nameserver 192.0.2.1\nnameserver fe80::1%eth0\r\n#\nnameserver")
 	f.Add("nameserver \xff\nnameserver ::ffff:127.0.0.1\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		servers, local := split(resolvers(text))
+		named, _ := resolvers("resolv.conf", text)
+		servers, local := split(addressesOf(named))
 		for i, a := range servers {
 			if a.IsLoopback() || i > 0 && family(servers[i-1]) > family(a) {
 				t.Errorf("%v of %q", servers, text)
