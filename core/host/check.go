@@ -63,7 +63,8 @@ func (t *Tree) check(ctx context.Context, fd int, name string, f func(ctx contex
 		return err
 	}
 	defer tmp.discard()
-	defer empty(tmp.fd)
+	defer empty(tmp.fd)                                   // of what f put there
+	defer func() { _ = unix.Unlinkat(tmp.fd, name, 0) }() // the copy goes also when no file can be opened any more
 	if err := copyTo(ctx, tmp.fd, name, fd); err != nil {
 		return fmt.Errorf("copy it to %s to be checked: %w", private, err)
 	}
@@ -79,5 +80,6 @@ func copyTo(ctx context.Context, dir int, name string, from int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(copyAll(ctx, to, all(from)), unix.Close(to))
+	err = unix.Fchmod(to, 0o600) // whatever the umask
+	return errors.Join(err, copyAll(ctx, to, all(from)), unix.Close(to))
 }

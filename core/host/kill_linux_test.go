@@ -169,6 +169,46 @@ func (v victim) survives(t *testing.T, call string, n int) bool {
 	return err != nil
 }
 
+// A call that fails at any point leaves nothing behind: no temporary name and, when
+// the whole Put failed, no directory that it made.
+func TestPut_failsAtEverySystemCall(t *testing.T) {
+	parts.Need(t, "strace")
+	program := buildVictim(t)
+	for _, v := range []victim{{"new", program, "/a/b/f", ""}, {"check", program, "/etc/f", "old content\n"}} {
+		calls, failed := v.calls(t), 0
+		for call, fault := range map[string]string{
+			"openat": "EMFILE", "mkdirat": "ENOSPC", "write": "ENOSPC", "fchmod": "EIO", "fsync": "EIO", "renameat": "EIO", "renameat2": "EIO",
+		} {
+			for n := 1; n <= calls[call]; n++ {
+				at := fmt.Sprintf("%s, %s %d fails with %s", v.name, call, n, fault)
+				root := v.machine(t)
+				_, err := v.strace(t, root, "-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:error=%s:when=%d", call, fault, n))
+				if l := leftovers(t, root); l != nil {
+					t.Errorf("%s: left behind: %v", at, l)
+				}
+				if err == nil {
+					continue // a call that may fail
+				}
+				failed++
+				got, readErr := os.ReadFile(filepath.Join(root, v.path))
+				if readErr == nil && string(got) == newContent {
+					continue // only the sync of its directory failed
+				}
+				if v.content == "" {
+					if _, err := os.Lstat(filepath.Join(root, "a")); !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("%s: the new directory: %v", at, err)
+					}
+				} else if string(got) != v.content {
+					t.Errorf("%s: the file holds %q, %v", at, got, readErr)
+				}
+			}
+		}
+		if failed < 10 {
+			t.Errorf("%s failed only %d times of %v", v.name, failed, calls)
+		}
+	}
+}
+
 // The order of calls is what keeps content secret and whole; a test of its
 // effects cannot see a missing sync.
 func TestPut_orderOfCalls(t *testing.T) {

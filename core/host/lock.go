@@ -38,7 +38,7 @@ func (h *Held) Unwrap() error { return h.Cause }
 // and Put never.
 func (t *Tree) Lock(ctx context.Context, who string) (unlock func(), err error) {
 	unlock, err = t.lock(ctx, who)
-	if errors.Is(err, fs.ErrPermission) {
+	if t.uid != 0 && errors.Is(err, fs.ErrPermission) && !errors.Is(err, errFrozen) {
 		return nil, fmt.Errorf("root %s: lock %s/lock: %w: run keel as root, or as the owner of the root", t.root.Name(), private, err)
 	}
 	return unlock, failed("lock", private+"/lock", err)
@@ -85,7 +85,7 @@ func tryLock(dir int) (fd int, holder string, err error) {
 	if info, err := lstatat(dir, "lock"); err == nil && info.mode.Type() != 0 {
 		return -1, "", fmt.Errorf("is %s, not a regular file: remove it, then run again", info.Kind())
 	}
-	fd, err = openat(dir, "lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	fd, err = openLock(dir)
 	if err != nil {
 		return -1, "", err
 	}
@@ -98,6 +98,34 @@ func tryLock(dir int) (fd int, holder string, err error) {
 	}
 	closeFD(fd)
 	return -1, holder, err
+}
+
+// openLock opens the lock file, and makes it if it is missing. Whatever the umask,
+// its owner can open it: a mode without rights would lock out every later run of
+// a user who is not root.
+func openLock(dir int) (fd int, err error) {
+	open := func() (int, error) {
+		return openat(dir, "lock", unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	}
+	fd, err = open()
+	if errors.Is(err, unix.EACCES) && unix.Fchmodat(dir, "lock", 0o600, 0) == nil { // killed before Fchmod below
+		fd, err = open()
+	}
+	if err != nil {
+		if why := frozen(dir, "lock", false); why != "" {
+			err = isFrozen("", why)
+		}
+		return -1, err
+	}
+	info, err := fstat(fd, "lock")
+	if err == nil && info.mode.Perm() != 0o600 {
+		err = unix.Fchmod(fd, 0o600)
+	}
+	if err != nil {
+		closeFD(fd)
+		return -1, err
+	}
+	return fd, nil
 }
 
 // holderIn reads who holds the lock.

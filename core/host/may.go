@@ -24,7 +24,7 @@ func (v *View) canPut(path string, content []byte, a Attr) error {
 		return err
 	}
 	possible := errors.New("a folder would be made, and in it there is nothing yet")
-	w, err := v.prepare(path, a, func(f folder, _ string) error {
+	w, err := v.prepare(path, a, func(f folder, _, _ string) error {
 		if err := f.mayHold(); err != nil {
 			return err
 		}
@@ -97,11 +97,11 @@ func (v *View) removable(path string) (p *place, err error) {
 
 // locate finds the place that is to be changed and refuses those that must not
 // be. Where a.Parents is set, mkdir is called for a missing parent.
-func (v *View) locate(path string, a Attr, mkdir func(f folder, name string) error) (*place, error) {
+func (v *View) locate(path string, a Attr, mkdir func(f folder, name, path string) error) (*place, error) {
 	o := walkOptions{follow: a.Last == Follow, noLinks: a.NoLinks}
 	if a.Parents != 0 {
 		o.mkdir = func(f folder, name, path string) error {
-			if err := mkdir(f, name); err != nil {
+			if err := mkdir(f, name, path); err != nil {
 				return fmt.Errorf("make folder %s: %w", path, err)
 			}
 			return nil
@@ -168,10 +168,15 @@ func (p *place) mayReplace() error {
 
 func (p *place) frozen(replaced bool) error {
 	if why := frozen(p.dir.fd, p.name, replaced); why != "" {
-		return fmt.Errorf("is %s: %w", why, unix.EPERM)
+		return isFrozen("", why)
 	}
 	return nil
 }
+
+// errFrozen is what a flag such as immutable forbids, to root too.
+var errFrozen = fmt.Errorf("%w", unix.EPERM)
+
+func isFrozen(what, why string) error { return fmt.Errorf("%sis %s: %w", what, why, errFrozen) }
 
 // mayHold says why nothing can be made in a folder, or taken out of it again.
 func (f folder) mayHold() error {
@@ -186,7 +191,7 @@ func (f folder) mayHold() error {
 		return err
 	}
 	if why := frozen(f.fd, ".", false); why != "" {
-		return fmt.Errorf("its folder is %s: %w", why, unix.EPERM)
+		return isFrozen("its directory ", why)
 	}
 	return nil
 }

@@ -185,7 +185,7 @@ func TestTree_immutable(t *testing.T) {
 	for _, tt := range []struct{ name, flag, path, hint string }{
 		{"file", "i", "f", "is immutable (chattr -i to change it)"},
 		{"file to append to", "a", "f", "is append-only (chattr -a to change it)"},
-		{"folder", "i", ".", "its folder is immutable (chattr -i to change it)"},
+		{"folder", "i", ".", "its directory is immutable (chattr -i to change it)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir() // on a disk

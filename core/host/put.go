@@ -37,8 +37,9 @@ import (
 // but neither folders nor anything below /dev.
 //
 // The first Put in a folder takes away the temporary files that killed ones left
-// there: the first of this Tree, or of the run that WithSweeper marks. On error the old file is whole, there are no leftovers, and changed still
-// tells the truth. A cancelled ctx is heeded until the rename.
+// there: the first of this Tree, or of the run that WithSweeper marks. On error the
+// old file is whole, there are neither leftovers nor new directories, and changed
+// still tells the truth. A cancelled ctx is heeded until the rename.
 func (t *Tree) Put(ctx context.Context, path string, r io.Reader, a Attr) (changed bool, err error) {
 	changed, err = t.put(ctx, path, r, a)
 	return changed, failed("write", path, err)
@@ -51,18 +52,19 @@ func (t *Tree) put(ctx context.Context, path string, r io.Reader, a Attr) (bool,
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	made := false
-	w, err := t.prepare(path, a, func(f folder, name string) error {
-		err := t.makeDir(t.sweeperOf(ctx), f, name, a.Parents)
-		made = made || err == nil
-		return err
+	var made newDirs
+	w, err := t.prepare(path, a, func(f folder, name, path string) error {
+		return t.makeDir(t.sweeperOf(ctx), &made, f, name, path, a.Parents)
 	})
 	if err != nil {
-		return made, err
+		return made.undo(&t.View), err
 	}
 	defer w.close()
 	changed, err := w.run(ctx, t, r)
-	return made || changed, err
+	if err != nil {
+		return made.undo(&t.View) || changed, err
+	}
+	return len(made) > 0 || changed, nil
 }
 
 // A write is one Put that knows its place.
@@ -76,7 +78,7 @@ type write struct {
 
 // prepare finds out what is to be written where, and refuses what must not be
 // replaced. mkdir makes a missing parent.
-func (v *View) prepare(path string, a Attr, mkdir func(f folder, name string) error) (*write, error) {
+func (v *View) prepare(path string, a Attr, mkdir func(f folder, name, path string) error) (*write, error) {
 	p, err := v.locate(path, a, mkdir)
 	if err != nil {
 		return nil, err

@@ -270,10 +270,24 @@ func TestPut_parents(t *testing.T) {
 			t.Errorf("%s has mode %v", dir, info.Mode())
 		}
 	}
-	// An error after that still tells that folders were made.
-	changed, err = tree.Put(t.Context(), "/n/f", errReader{io.ErrUnexpectedEOF}, Attr{Parents: 0o750})
-	if err == nil || !changed {
-		t.Errorf("Put = %v, %v, want true and an error", changed, err)
+	// After an error what was made is gone, and what somebody else uses by then stays.
+	for name, busy := range map[string]bool{"n": false, "m": true} {
+		fail := readerFunc(func([]byte) (int, error) {
+			if busy {
+				create(t, filepath.Join(root, name, "o/theirs"), "", 0o600)
+			}
+			return 0, io.ErrUnexpectedEOF
+		})
+		changed, err := tree.Put(t.Context(), "/"+name+"/o/p/f", fail, Attr{Parents: 0o750})
+		if err == nil || changed != busy {
+			t.Errorf("Put = %v, %v, want %v and an error", changed, err, busy)
+		}
+		if _, err := os.Stat(filepath.Join(root, name, "o")); (err == nil) != busy {
+			t.Errorf("%s afterwards: %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(root, name, "o/p")); err == nil {
+			t.Errorf("%s: the empty directory stays", name)
+		}
 	}
 }
 

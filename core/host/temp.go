@@ -132,9 +132,18 @@ func (t *Tree) tempDir(s *Sweeper, f folder) (*temp, error) {
 		if err := unix.Mkdirat(f.fd, name, 0o700); err != nil {
 			return -1, err
 		}
-		fd, err := openat(f.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		open := func() (int, error) {
+			return openat(f.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+		}
+		fd, err := open()
+		if errors.Is(err, unix.EACCES) && unix.Fchmodat(f.fd, name, 0o700, 0) == nil { // the umask took it
+			fd, err = open()
+		}
 		if errors.Is(err, unix.ENOENT) {
 			return -1, unix.EEXIST // swept away: try another name
+		}
+		if err != nil {
+			_ = unix.Unlinkat(f.fd, name, unix.AT_REMOVEDIR) // what stays goes with the next sweep
 		}
 		return fd, err
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,7 +91,8 @@ func (f folder) reopen() (int, error) {
 
 // Mkdir makes a folder and the missing ones above it, all with this mode, and
 // reports whether it had to. A folder that is there stays as it is. In a user's
-// folder the new one is that user's, or nobody could be led through it.
+// folder the new one is that user's, or nobody could be led through it. On error
+// those that were made are removed again.
 func (t *Tree) Mkdir(path string, mode fs.FileMode) (changed bool, err error) {
 	changed, err = t.mkdir(path, mode)
 	return changed, failed("make folder", path, err)
@@ -100,20 +102,47 @@ func (t *Tree) mkdir(path string, mode fs.FileMode) (made bool, err error) {
 	if err := (Attr{Mode: &mode}).valid(); err != nil {
 		return false, err
 	}
-	p, err := t.walk(path+"/", walkOptions{mkdir: func(f folder, name, _ string) error {
-		err := t.makeDir(&t.sweeper, f, name, mode)
-		made = made || err == nil
-		return err
+	var fresh newDirs
+	p, err := t.walk(path+"/", walkOptions{mkdir: func(f folder, name, path string) error {
+		return t.makeDir(&t.sweeper, &fresh, f, name, path, mode)
 	}})
 	if err != nil {
-		return made, err
+		return fresh.undo(&t.View), err
 	}
 	p.close()
-	return made, nil
+	return len(fresh) > 0, nil
 }
 
-// makeDir makes one folder. It has its owner and mode before it has its name.
-func (t *Tree) makeDir(s *Sweeper, f folder, name string, mode fs.FileMode) error {
+// newDirs are the directories that one call made, each before those in it.
+type newDirs []newDir
+
+type newDir struct {
+	path string
+	id   fileID
+}
+
+// undo removes them again, for the call failed. It reports whether one stays: it
+// is in use by now, or cannot be removed.
+func (n newDirs) undo(v *View) (stays bool) {
+	for _, d := range slices.Backward(n) {
+		p, err := v.walk(d.path, walkOptions{})
+		if err != nil {
+			return true
+		}
+		if p.there && p.info.id == d.id {
+			err = unix.Unlinkat(p.dir.fd, p.name, unix.AT_REMOVEDIR) // only while it is empty
+		}
+		p.close()
+		if err != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// makeDir makes one directory and adds it to made. It has its owner and mode
+// before it has its name.
+func (t *Tree) makeDir(s *Sweeper, made *newDirs, f folder, name, path string, mode fs.FileMode) error {
 	if err := f.mayHold(); err != nil {
 		return err
 	}
@@ -149,6 +178,7 @@ func (t *Tree) makeDir(s *Sweeper, f folder, name string, mode fs.FileMode) erro
 	case err != nil:
 		return err
 	}
+	*made = append(*made, newDir{path, info.id})
 	return syncFD(dir)
 }
 
