@@ -32,6 +32,8 @@ type Attr struct {
 	// Check sees a private copy under the file's true name, at a path of the
 	// machine, before anything is replaced; its error leaves the old file as it was.
 	Check func(ctx context.Context, path string) error
+
+	own bool // Keel's own files may be written
 }
 
 // valid refuses what is no mode.

@@ -17,7 +17,7 @@ func (t *Tree) privateDir() (*place, error) {
 	if _, err := t.Mkdir("/run", 0o755); err != nil {
 		return nil, err
 	}
-	if _, err := t.Mkdir(private, 0o700); err != nil {
+	if _, err := t.Own().Mkdir(private, 0o700); err != nil {
 		return nil, err
 	}
 	p, err := t.walk(private+"/.", walkOptions{})

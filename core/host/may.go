@@ -64,7 +64,7 @@ func (v *View) canPut(path string, content []byte, a Attr) error {
 // CanRemove says why Remove would be refused, in its words, and is nil when
 // nothing speaks against it. It does not look into folders.
 func (v *View) CanRemove(path string) error {
-	p, err := v.removable(path)
+	p, err := v.removable(path, false)
 	if p != nil {
 		p.close()
 	}
@@ -73,8 +73,8 @@ func (v *View) CanRemove(path string) error {
 
 // removable finds what is to be taken away; p is nil when there is nothing, or
 // on error.
-func (v *View) removable(path string) (p *place, err error) {
-	p, err = v.locate(path, Attr{}, nil)
+func (v *View) removable(path string, own bool) (p *place, err error) {
+	p, err = v.locate(path, Attr{own: own}, nil)
 	if IsMissing(err) {
 		return nil, nil
 	}
@@ -100,8 +100,15 @@ func (v *View) removable(path string) (p *place, err error) {
 func (v *View) locate(path string, a Attr, mkdir func(f folder, name, path string) error) (*place, error) {
 	o := walkOptions{follow: a.Last == Follow, noLinks: a.NoLinks}
 	if a.Parents != 0 {
-		o.mkdir = func(f folder, name, path string) error {
-			if err := mkdir(f, name, path); err != nil {
+		o.mkdir = func(w *walk, name string) (err error) {
+			path := w.join(name)
+			if !a.own {
+				err = w.notOwn(name, fileID{})
+			}
+			if err == nil {
+				err = mkdir(w.at, name, path)
+			}
+			if err != nil {
 				return fmt.Errorf("make folder %s: %w", path, err)
 			}
 			return nil
@@ -111,7 +118,11 @@ func (v *View) locate(path string, a Attr, mkdir func(f folder, name, path strin
 	if err != nil {
 		return nil, err
 	}
-	if err := p.changeable(a.Last); err != nil {
+	err = p.changeable(a.Last)
+	if err == nil && !a.own {
+		err = p.w.notOwn(p.name, p.info.id)
+	}
+	if err != nil {
 		p.close()
 		return nil, err
 	}

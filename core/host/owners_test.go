@@ -240,7 +240,7 @@ func TestWalk_upFromAFolderThatMoved(t *testing.T) {
 	s := newSite(t)
 	s.folder("root/data/d", 0)
 	tree := openTree(t, s.root())
-	move := func(f folder, name, _ string) error {
+	move := func(_ *walk, name string) error {
 		return errors.Join(
 			os.Mkdir(filepath.Join(s.root(), "data/d", name), 0o755),
 			os.Rename(filepath.Join(s.root(), "data/d"), filepath.Join(s.root(), "opt/d")))

@@ -52,6 +52,7 @@ func (t *Tree) put(ctx context.Context, path string, r io.Reader, a Attr) (bool,
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
+	a.own = t.own
 	var made newDirs
 	w, err := t.prepare(path, a, func(f folder, name, path string) error {
 		return t.makeDir(t.sweeperOf(ctx), &made, f, name, path, a.Parents)

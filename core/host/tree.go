@@ -20,11 +20,19 @@ import (
 // their like. Mounts on the way are normal. What a Tree reports as changed has
 // reached the disk.
 //
+// Keel's own files, below /run/keel and /var/lib/keel, are refused by whatever name
+// a path gives them: see Own.
+//
 // A Tree is safe for concurrent use, but only the machine's lock keeps two
 // programs from undoing each other's work.
 type Tree struct {
 	View
+	*writing
+	own bool // Keel's own files may be written
+}
 
+// writing is what all Trees of one opening share.
+type writing struct {
 	random   io.Reader     // of temporary names
 	patience time.Duration // until waiting for the lock is said
 
@@ -38,11 +46,7 @@ func OpenTree(root string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{
-		View:     *v,
-		random:   rand.Reader,
-		patience: 2 * time.Second,
-	}, nil
+	return &Tree{View: *v, writing: &writing{random: rand.Reader, patience: 2 * time.Second}}, nil
 }
 
 // Remove deletes a file, a link or an empty folder, and reports whether there
@@ -54,7 +58,7 @@ func (t *Tree) Remove(path string) (changed bool, err error) {
 }
 
 func (t *Tree) remove(path string) (bool, error) {
-	p, err := t.removable(path)
+	p, err := t.removable(path, t.own)
 	if p == nil {
 		return false, err
 	}
@@ -103,8 +107,13 @@ func (t *Tree) mkdir(path string, mode fs.FileMode) (made bool, err error) {
 		return false, err
 	}
 	var fresh newDirs
-	p, err := t.walk(path+"/", walkOptions{mkdir: func(f folder, name, path string) error {
-		return t.makeDir(&t.sweeper, &fresh, f, name, path, mode)
+	p, err := t.walk(path+"/", walkOptions{mkdir: func(w *walk, name string) error {
+		if !t.own {
+			if err := w.notOwn(name, fileID{}); err != nil {
+				return err
+			}
+		}
+		return t.makeDir(&t.sweeper, &fresh, w.at, name, w.join(name), mode)
 	}})
 	if err != nil {
 		return fresh.undo(&t.View), err
@@ -190,7 +199,7 @@ func (t *Tree) Symlink(text, path string) (changed bool, err error) {
 }
 
 func (t *Tree) symlink(text, path string) (bool, error) {
-	p, err := t.locate(path, Attr{}, nil)
+	p, err := t.locate(path, Attr{own: t.own}, nil)
 	if err != nil {
 		return false, err
 	}
@@ -233,7 +242,7 @@ func (t *Tree) Chattr(path string, a Attr) (changed bool, err error) {
 }
 
 func (t *Tree) chattr(path string, a Attr) (bool, error) {
-	a = Attr{Mode: a.Mode, UID: a.UID, GID: a.GID, Last: a.Last, NoLinks: a.NoLinks}
+	a = Attr{Mode: a.Mode, UID: a.UID, GID: a.GID, Last: a.Last, NoLinks: a.NoLinks, own: t.own}
 	if err := a.valid(); err != nil {
 		return false, err
 	}

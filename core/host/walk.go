@@ -78,9 +78,9 @@ func (l leading) admits(path string, uid int) error {
 
 // walkOptions say how a path is walked.
 type walkOptions struct {
-	follow  bool                                 // a link in the last component
-	noLinks bool                                 // refuse every link
-	mkdir   func(f folder, name, p string) error // makes a missing folder that the caller named
+	follow  bool                             // a link in the last component
+	noLinks bool                             // refuse every link
+	mkdir   func(w *walk, name string) error // makes a missing folder that the caller named
 }
 
 // A step is one component still to walk, or the end of a link's text.
@@ -186,7 +186,7 @@ func (w *walk) enter(s step) error {
 			return w.into(fd, s.name)
 		}
 		if errors.Is(err, unix.ENOENT) && w.opts.mkdir != nil && !s.linked && !made {
-			if err := w.opts.mkdir(w.at, s.name, w.join(s.name)); err != nil {
+			if err := w.opts.mkdir(w, s.name); err != nil {
 				return err
 			}
 			made = true

@@ -24,7 +24,7 @@ type File struct {
 
 // NewFile returns the journal at path, a path of the machine. The first Save
 // makes the file, and its folder where that is missing, for their owner alone.
-func NewFile(tree *host.Tree, path string) *File { return &File{tree: tree, path: path} }
+func NewFile(tree *host.Tree, path string) *File { return &File{tree: tree.Own(), path: path} }
 
 // Load reads the record. A file that cannot be read, or holds no record, is an
 // error that says what to do: a restart may be due, and nobody knows which.

@@ -180,8 +180,8 @@ func TestEnsure_immutable(t *testing.T) {
 		{"path": "/etc/new/f", "content": "new"},
 		{"path": "/etc/g", "ensure": "absent"},
 	} {
-		foretold(t, root, params, params["path"], "its folder is immutable (chattr -i to change it)")
-		refused(t, root, params, params["path"], "folder is immutable")
+		foretold(t, root, params, params["path"], "its directory is immutable (chattr -i to change it)")
+		refused(t, root, params, params["path"], "directory is immutable")
 	}
 	ensure(t, root, map[string]string{"path": "/etc/g", "content": "old", "mode": "0600"}, true) // in place
 }
@@ -193,7 +193,7 @@ func TestEnsure_appendOnly(t *testing.T) {
 		run(t, "chattr", "+a", path)
 		t.Cleanup(func() { run(t, "chattr", "-a", path) })
 	}
-	for path, want := range map[string]string{"/etc/f": "is append-only", "/log/f": "its folder is append-only", "/log/new": "its folder is append-only"} {
+	for path, want := range map[string]string{"/etc/f": "is append-only", "/log/f": "its directory is append-only", "/log/new": "its folder is append-only"} {
 		foretold(t, root, map[string]string{"path": path, "content": "new"}, path, want)
 		if changed, err := New().Ensure(t.Context(), root, map[string]string{"path": path, "content": "new"}); changed || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, %v, want %q", path, changed, err, want)

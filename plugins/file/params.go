@@ -121,6 +121,8 @@ func (p *params) path(w *want) {
 		p.fail("path", "%s is the root folder: name a file", p.show(v))
 	case path.Clean(v) != v:
 		p.fail("path", "%s is not in its shortest form: write %s", p.show(v), p.show(path.Clean(v)))
+	case host.OwnPath(v):
+		p.fail("path", "%s is among the files of Keel itself: name another path", p.show(v))
 	default:
 		for name := range strings.SplitSeq(v, "/") {
 			if len(name) > maxName {

@@ -92,6 +92,8 @@ func TestValidate_refusalsSayWhatToWrite(t *testing.T) {
 		{"mode with set-user-id", with("mode", "4750"), []string{`mode: "4750"`, "special bits", `"0750"`}},
 		{"mode that is symbolic", with("mode", "u=rw"), []string{`mode: "u=rw"`, "octal", `"0644"`}},
 		{"path not in its shortest form", with("path", "/etc//motd/"), []string{`path: "/etc//motd/"`, `"/etc/motd"`}},
+		{"Keel's own lock", with("path", "/run/keel/lock"), []string{`path: "/run/keel/lock"`, "is among the files of Keel itself"}},
+		{"Keel's own record", with("path", "/var/lib/keel/restart/other.json"), []string{"path", "is among the files of Keel itself"}},
 		{"relative path", with("path", "etc/motd"), []string{`path: "etc/motd"`, "absolute"}},
 		{"no content", with("-content"), []string{"content", "contentBase64", `content: ""`, "ensure: absent"}},
 		{"ensure", with("ensure", "purged"), []string{`ensure: "purged"`, `"present"`, `"absent"`}},

@@ -132,7 +132,7 @@ func openStatuses(dir, configDir string, log *slog.Logger) (*statuses, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &statuses{tree: this, dir: path, log: log}
+	w := &statuses{tree: this.Own(), dir: path, log: log}
 	if err := w.make(); err != nil {
 		return nil, errors.Join(fmt.Errorf("state-dir: %w", err), this.Close())
 	}
