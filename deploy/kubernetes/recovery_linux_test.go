@@ -16,7 +16,7 @@ import (
 )
 
 // An operator runs, as the administrator, the commands of the pages on monitoring
-// and recovery.
+// and troubleshooting.
 type operator struct {
 	s     *kubetest.Server
 	pages string
@@ -26,7 +26,7 @@ type operator struct {
 func newOperator(t *testing.T, s *kubetest.Server, nodeConfig, node string) operator {
 	t.Helper()
 	o := operator{s: s, names: strings.NewReplacer("NAME", nodeConfig, "NODE", node)}
-	for _, page := range []string{"recovery.md", "monitoring.md"} {
+	for _, page := range []string{"troubleshooting.md", "monitoring.md"} {
 		text, err := os.ReadFile(filepath.Join("../../docs/spec", page))
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package repo
 
 import (
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -53,24 +52,6 @@ func section(t *testing.T, file, heading string) string {
 	level, _, _ := strings.Cut(heading, " ")
 	text, _, _ := strings.Cut(rest, "\n"+level+" ")
 	return text
-}
-
-// Links between documents lead somewhere.
-func TestDocuments_linkToFiles(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#\s]+)[^)]*\)`)
-	files(t, func(name string) {
-		if path.Ext(name) != ".md" || under(name, "test/fixtures") {
-			return
-		}
-		for _, m := range link.FindAllStringSubmatch(read(t, name), -1) {
-			if strings.Contains(m[1], "://") {
-				continue
-			}
-			if _, err := os.Stat(filepath.Join(top, path.Dir(name), m[1])); err != nil {
-				t.Errorf("%s links to %s, which is not there", name, m[1])
-			}
-		}
-	})
 }
 
 // Every decision has the four parts and is in the index.

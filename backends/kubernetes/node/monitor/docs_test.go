@@ -135,10 +135,10 @@ func alerts(t *testing.T) (all []alert) {
 	return all
 }
 
-// anchors lists what links into recovery.md may lead to, as GitHub makes them.
+// anchors lists what links into troubleshooting.md may lead to, as GitHub makes them.
 func anchors(t *testing.T) (list []string) {
 	t.Helper()
-	for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(page(t, "recovery.md"), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(page(t, "troubleshooting.md"), -1) {
 		slug := regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ToLower(m[1]), "")
 		list = append(list, strings.ReplaceAll(slug, " ", "-"))
 	}
@@ -148,10 +148,10 @@ func anchors(t *testing.T) (list []string) {
 // The page lists the alerts of the file, with the severity they have there, and
 // both link to the same place, which exists.
 func TestDocs_alerts(t *testing.T) {
-	const recovery = "https://github.com/tlspu/keel/blob/main/docs/spec/recovery.md#"
+	const runbooks = "https://github.com/tlspu/keel/blob/main/docs/spec/troubleshooting.md#"
 	type entry struct{ Severity, Link string }
 	listed, inFile := map[string]entry{}, map[string]entry{}
-	link := regexp.MustCompile(`\(recovery\.md#([^)]+)\)`)
+	link := regexp.MustCompile(`\(troubleshooting\.md#([^)]+)\)`)
 	for _, row := range table(t, "alert") {
 		m := link.FindStringSubmatch(row[3])
 		if m == nil {
@@ -161,7 +161,7 @@ func TestDocs_alerts(t *testing.T) {
 	}
 	known := anchors(t)
 	for _, a := range alerts(t) {
-		anchor, ok := strings.CutPrefix(a.Annotations["runbook_url"], recovery)
+		anchor, ok := strings.CutPrefix(a.Annotations["runbook_url"], runbooks)
 		if !ok || !slices.Contains(known, anchor) {
 			t.Errorf("%s: runbook_url %q leads nowhere", a.Alert, a.Annotations["runbook_url"])
 		}
@@ -175,12 +175,12 @@ func TestDocs_alerts(t *testing.T) {
 	}
 	for _, m := range link.FindAllStringSubmatch(page(t, "monitoring.md"), -1) {
 		if !slices.Contains(known, m[1]) {
-			t.Errorf("monitoring.md links to recovery.md#%s, which is not there", m[1])
+			t.Errorf("monitoring.md links to troubleshooting.md#%s, which is not there", m[1])
 		}
 	}
-	for _, m := range regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(page(t, "recovery.md"), -1) {
+	for _, m := range regexp.MustCompile(`\]\(#([^)]+)\)`).FindAllStringSubmatch(page(t, "troubleshooting.md"), -1) {
 		if !slices.Contains(known, m[1]) {
-			t.Errorf("recovery.md links to #%s, which is not there", m[1])
+			t.Errorf("troubleshooting.md links to #%s, which is not there", m[1])
 		}
 	}
 }
