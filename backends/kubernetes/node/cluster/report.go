@@ -73,7 +73,7 @@ type Reporter struct {
 	number   int             // of the last Report
 	pause    pause           // before anything is sent
 	troubles map[string]bool // kinds that were logged
-	failed   error           // of the last request that failed; nil after one that did not
+	failed   error           // of the last request that failed; nil after one that did not, and when nothing is to be sent
 	moved    chan struct{}   // closed and made anew when less waits, or for another reason
 }
 
@@ -171,8 +171,8 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// Err says why no status can be sent at the moment. That a single one is refused
-// is only logged.
+// Err says why no status can be sent at the moment, while one is to be sent. That a
+// single one is refused is only logged.
 func (r *Reporter) Err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,8 +282,25 @@ func (r *Reporter) wake() {
 	}
 }
 
-// move tells Flush and Run that less waits, or for another reason.
+// Held is the number of statuses that are withheld.
+func (r *Reporter) Held() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range r.waiting {
+		if w.held {
+			n++
+		}
+	}
+	return n
+}
+
+// move tells Flush and Run that less waits, or for another reason. What is not to be
+// sent any more takes its error with it: nothing would be sent that could disprove it.
 func (r *Reporter) move() {
+	if r.hopeless() {
+		r.failed = nil
+		clear(r.troubles)
+	}
 	close(r.moved)
 	r.moved = make(chan struct{})
 	r.wake()

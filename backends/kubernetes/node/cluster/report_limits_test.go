@@ -51,7 +51,7 @@ func TestReporter_tooLarge(t *testing.T) {
 				if got := d.log.said(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "--status=node") {
 					t.Errorf("log:\n%s", got)
 				}
-				if s, ok := d.Before("motd"); !ok || s.Message != "m2" || d.wrote[Withheld] < 3*60 {
+				if s, ok := d.Before("motd"); !ok || s.Message != "m2" || d.wrote[Withheld] != 1 || d.Held() != 1 {
 					t.Errorf("before: %v, %v; metrics %v", s, ok, d.wrote)
 				}
 				if err := d.Flush(t.Context()); err == nil || err.Error() != "status not sent of motd: there is no room for it: run the agents with --status=node" {
@@ -62,8 +62,8 @@ func TestReporter_tooLarge(t *testing.T) {
 					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
 				}
 				d.know("motd", Known{UID: "a", Size: tt.size / 2})
-				if got := d.after(time.Minute); len(got) != 1 || !strings.Contains(got[0], `"m2"`) {
-					t.Errorf("requests:\n%s", strings.Join(got, "\n"))
+				if got := d.after(time.Minute); len(got) != 1 || !strings.Contains(got[0], `"m2"`) || d.Held() != 0 {
+					t.Errorf("requests:\n%s\n%d withheld", strings.Join(got, "\n"), d.Held())
 				}
 			})
 		})
@@ -134,6 +134,80 @@ func TestReporter_err(t *testing.T) {
 		}
 		if got := d.after(time.Minute); len(got) != 1 || d.Err() != nil {
 			t.Errorf("after %d requests: %v", len(got), d.Err())
+		}
+	})
+}
+
+// What is not to be sent any more takes its error with it: readiness would else wait
+// for a write that nobody makes.
+func TestReporter_errIsOnlyOfWhatIsToBeSent(t *testing.T) {
+	forbidden := refusal(403, metav1.StatusReasonForbidden, "is forbidden", "")
+	gone := refusal(404, metav1.StatusReasonNotFound, "not found", "")
+	forget := func(d *desk) { d.mu.Lock(); delete(d.known, "motd"); d.mu.Unlock() }
+	tests := []struct {
+		name   string
+		answer answer        // to what is sent for motd, at first
+		later  answer        // and later
+		then   func(d *desk) // after the first failure
+	}{
+		{"deleted, and swept", forbidden, forbidden, func(d *desk) { forget(d); d.Sweep(but("motd")) }},
+		{"deleted, and not swept yet", answer{}, answer{}, forget},
+		{"made anew", forbidden, forbidden, func(d *desk) { d.know("motd", Known{UID: "b"}) }},
+		{"answered 404", answer{}, gone, func(*desk) {}},
+		{"withheld", forbidden, answer{413, "Request entity too large", http.Header{"Content-Type": {"text/plain"}}}, func(*desk) {}},
+		{"refused for itself", forbidden, refusal(422, metav1.StatusReasonInvalid, "is invalid", ""), func(*desk) {}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, FormMap, inOrder(tt.answer, tt.later))
+				d.know("motd", Known{UID: "a"})
+				d.Report("motd", "a", statusOf("m", 0))
+				d.after(time.Millisecond)
+				if d.Err() == nil {
+					t.Fatal("no error while it cannot be sent")
+				}
+				tt.then(d)
+				if d.after(time.Minute); d.Err() != nil {
+					t.Errorf("nothing is to be sent, and yet: %v", d.Err())
+				}
+			})
+		})
+	}
+}
+
+// An error stays as long as anything else is to be sent.
+func TestReporter_errOfWhatIsStillToBeSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, FormMap, inOrder(answer{}))
+		d.know("motd", Known{UID: "a"})
+		d.know("sshd", Known{UID: "b"})
+		d.Report("motd", "a", statusOf("m", 0))
+		d.Report("sshd", "b", statusOf("m", 0))
+		d.after(time.Minute)
+		d.Sweep(but("motd"))
+		if d.after(time.Minute); d.Err() == nil {
+			t.Error("no error, although one cannot be sent")
+		}
+	})
+}
+
+// Each status that is withheld counts once, however often anything wakes the Reporter.
+func TestReporter_countsWithheldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, FormMap, inOrder(metadata("x", "8")))
+		d.know("fits", Known{UID: "x"})
+		for i := range 200 {
+			name := fmt.Sprint("large-", i)
+			d.know(name, Known{UID: "a", Size: maxSize})
+			d.Report(name, "a", statusOf("m", 0))
+		}
+		for range 10 {
+			d.Report("fits", "x", statusOf("m", 0))
+			d.after(lookTime)
+		}
+		if d.wrote[Withheld] != 200 || d.Held() != 200 {
+			t.Errorf("%d counted and %d withheld, want 200", d.wrote[Withheld], d.Held())
 		}
 	})
 }

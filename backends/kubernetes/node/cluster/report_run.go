@@ -87,8 +87,7 @@ func (r *Reporter) write(ctx context.Context, request *rest.Request, verb, resou
 	return body, t
 }
 
-// review lets those that are withheld go on if there is less than there was. The
-// others count again, so that a metric shows for how long they are.
+// review lets those that are withheld go on if there is less than there was.
 func (r *Reporter) review() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,8 +101,6 @@ func (r *Reporter) review() {
 			r.drop(name)
 		case r.room(k) < w.size:
 			w.held = false
-		default:
-			r.o.Wrote(Withheld)
 		}
 	}
 }
@@ -181,10 +178,12 @@ func (r *Reporter) settle(entries []entry, t *trouble) {
 		return
 	}
 	now := r.o.Now()
-	switch t.scope {
-	case scopeNone:
+	switch {
+	case t.scope == scopeNone:
 		return
-	case scopeAll:
+	case t.scope != scopeAll && t.err != nil:
+		r.taken() // the server has judged this one
+	case t.scope == scopeAll:
 		r.failed = t.err
 		r.pause.begin(now, t.after, r.o.Jitter)
 		if !r.troubles[t.kind] {
@@ -220,11 +219,7 @@ func (r *Reporter) settle(entries []entry, t *trouble) {
 
 // worked takes down that a request worked, with what it held.
 func (r *Reporter) worked(entries []entry) {
-	r.pause, r.failed = pause{}, nil
-	if len(r.troubles) > 0 {
-		clear(r.troubles)
-		r.o.Log.Info("statuses are sent again")
-	}
+	r.taken()
 	for _, e := range entries {
 		w := r.waiting[e.name]
 		if w == nil {
@@ -242,14 +237,23 @@ func (r *Reporter) worked(entries []entry) {
 	}
 }
 
+// taken takes down that the server takes statuses: no earlier error stands any more.
+func (r *Reporter) taken() {
+	r.pause, r.failed = pause{}, nil
+	if len(r.troubles) > 0 {
+		clear(r.troubles)
+		r.o.Log.Info("statuses are sent again")
+	}
+}
+
 // hold withholds a status until what it is added to is less than size.
 func (r *Reporter) hold(e entry, w *waiting, size int) {
 	w.held, w.size = true, size
-	r.o.Wrote(Withheld)
 	if w.told {
 		return
 	}
 	w.told = true
+	r.o.Wrote(Withheld)
 	if r.o.Form == FormNode {
 		r.o.Log.Error("status is withheld: the NodeState is full", "target", e.name)
 		return
