@@ -51,6 +51,7 @@ type agent struct {
 	blind     error             // why the source could not be read last time
 	unreached error             // why the machine's root could not be opened
 	unswept   bool              // statuses of what is gone may be there
+	unseen    map[string]bool   // names of account
 	renewed   bool              // there was something new while the last pass visited
 	visiting  string            // target ID, for notes
 	queue     int               // of NodeConfigs that are due and do not wait
@@ -284,7 +285,7 @@ func (a *agent) refresh() {
 func (a *agent) ready() bool {
 	_, known := a.facts.Get()
 	ready := a.looked && known
-	a.health.set(ready, a.waiting(known))
+	a.show(ready, a.waiting(known))
 	return ready
 }
 
@@ -312,13 +313,10 @@ func (a *agent) look() (changed bool) {
 	changed, err := a.source.look(a.settings.Once)
 	if nodeconfig.Text(err) != nodeconfig.Text(a.blind) && a.woken == nil {
 		if err != nil {
-			a.env.Log.Error("folder cannot be read; everything goes on being kept", "err", err)
+			a.env.Log.Error("cannot read directory; keeping the last valid content of every file", "err", err)
 		} else {
-			a.env.Log.Info("folder can be read again", "config-dir", a.settings.ConfigDir)
+			a.env.Log.Info("directory can be read again", "config-dir", a.settings.ConfigDir)
 		}
-	}
-	if a.woken != nil {
-		a.metrics.Reachable(err == nil)
 	}
 	a.blind = err
 	a.looked = a.looked || err == nil

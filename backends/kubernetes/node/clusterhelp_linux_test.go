@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +39,13 @@ func (w *clusterWorld) visits(name string) int {
 		}
 	}
 	return n
+}
+
+// shows reports whether /metrics has a line.
+func (w *clusterWorld) shows(t *testing.T, line string) bool {
+	answer := httptest.NewRecorder()
+	w.agent.metrics.Handler(w.Env.Log).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	return strings.Contains(answer.Body.String(), "\n"+line+"\n")
 }
 
 // turn waits until the agent has taken in what the API server knew of NodeConfigs

@@ -157,7 +157,11 @@ func (f *folder) broken(known *file, err error) (changed bool) {
 			known.configs[i] = last.Faulty(err)
 		}
 	}
-	f.log.Error("file cannot be read; what it held goes on being kept", "file", known.path, "err", err, "kept", kept)
+	if kept == 0 {
+		f.log.Error("cannot read file; nothing in it is managed until it is fixed", "file", known.path, "err", err)
+	} else {
+		f.log.Error("cannot read file; keeping its last valid content", "file", known.path, "err", err, "kept", kept)
+	}
 	return true
 }
 

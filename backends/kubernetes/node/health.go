@@ -28,3 +28,44 @@ func (h *health) Ready() error {
 	}
 	return h.why
 }
+
+// show has the probe of readiness and the metrics say the same of the source.
+func (a *agent) show(ready bool, why error) {
+	a.health.set(ready, why)
+	if a.woken != nil {
+		a.metrics.Reachable(a.blind == nil && (a.reports == nil || a.reports.err() == nil))
+		return
+	}
+	unread, invalid := a.source.nameless()
+	n := len(unread) + len(invalid)
+	if a.blind != nil {
+		n++
+	}
+	a.metrics.SourceErrors(n)
+	if ready {
+		a.account()
+	}
+}
+
+// account shows the NodeConfigs that an earlier agent has reconciled and that no
+// document names, as failed, while a document cannot be read: they may stand in it.
+func (a *agent) account() {
+	if a.unseen == nil {
+		a.unseen = map[string]bool{}
+		if s, ok := a.reports.(*statuses); ok {
+			a.unseen = s.names()
+		}
+	}
+	whole := a.blind == nil && a.source.whole()
+	for name := range a.unseen {
+		switch {
+		case a.entries[name] != nil:
+			delete(a.unseen, name) // its own results are shown
+		case whole:
+			delete(a.unseen, name)
+			a.metrics.Forget(name)
+		default:
+			a.metrics.Missing(name)
+		}
+	}
+}

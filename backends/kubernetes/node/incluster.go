@@ -67,6 +67,7 @@ func (a *agent) report(ctx context.Context, client *cluster.Client, c *cluster.C
 		Known: c.Known, NodeUID: c.UID, Now: a.env.Now, Log: a.env.Log, Event: events.Event,
 		Wrote: func(o cluster.Outcome) { a.metrics.Wrote(monitor.Status, monitor.Outcome(o)) },
 	})
+	a.metrics.Withheld(reporter.Held)
 	a.reports, a.events = told{reporter}, events
 	var running sync.WaitGroup
 	running.Go(func() { reporter.Run(ctx) })

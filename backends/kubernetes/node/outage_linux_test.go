@@ -128,6 +128,7 @@ func TestCluster_writesAreRefused(t *testing.T) {
 	w.ahead.Add(int64(10 * time.Hour))
 	w.until(t, "the file", func() bool { return w.content("refused") == "x" })
 	w.until(t, "that statuses are refused shows", func() bool { return strings.Contains(w.log.String(), "cannot be sent") })
+	w.until(t, "that metric and probe say it", func() bool { return w.agent.health.Ready() != nil && w.shows(t, "keel_api_server_reachable 0") })
 	before, _ := w.status(t, "refused")
 	w.server.RefuseWrites(t, false)
 	w.ahead.Add(int64(time.Minute)) // the longest pause
@@ -136,6 +137,7 @@ func TestCluster_writesAreRefused(t *testing.T) {
 		s, _ := w.status(t, "refused")
 		return s.Changed && s.LastRunTime.After(before.LastRunTime.Time)
 	})
+	w.until(t, "that metric and probe say so", func() bool { return w.agent.health.Ready() == nil && w.shows(t, "keel_api_server_reachable 1") })
 }
 
 // However the clock jumps, nobody waits for longer than an interval, and nothing is

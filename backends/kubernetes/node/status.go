@@ -225,6 +225,27 @@ func (w *statuses) err() error { return nil }
 // close closes the folder; everything was written when save returned.
 func (w *statuses) close(context.Context) error { return w.tree.Close() }
 
+// names lists the NodeConfigs that have a status and were for this machine, without
+// those whose names are too long for a file.
+func (w *statuses) names() map[string]bool {
+	names := map[string]bool{}
+	files, err := w.tree.List(w.dir)
+	if err != nil && !host.IsMissing(err) {
+		w.log.Error("statuses cannot be listed", "err", err)
+	}
+	for _, file := range files {
+		name, ours := strings.CutSuffix(file, nodeconfig.Suffix)
+		if !ours || nodeconfig.FileName(name) != file {
+			continue
+		}
+		s, there, err := w.load(file)
+		if err == nil && there && !strings.HasPrefix(s.Message, nodeconfig.Excluded) {
+			names[name] = true
+		}
+	}
+	return names
+}
+
 // sweep removes the statuses of NodeConfigs that are gone. What does not look
 // like a status is somebody else's and stays.
 func (w *statuses) sweep(names map[string]bool) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/facts"
+	"github.com/tlspu/keel/backends/kubernetes/node/monitor"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 )
@@ -65,7 +66,7 @@ func TestAgent_waitsForFactsAndNodeConfigs(t *testing.T) {
 		{name: "the server is away later", looked: true, known: true, blind: away, wantReady: true, wantWhy: away.Error()},
 		{name: "facts cannot be collected later", looked: true, known: true, unknown: errors.New("no Node n"), wantReady: true},
 	} {
-		a := &agent{looked: tt.looked, blind: tt.blind, unknown: tt.unknown}
+		a := &agent{looked: tt.looked, blind: tt.blind, unknown: tt.unknown, source: new(folder), metrics: monitor.New("v", nil)}
 		if tt.known {
 			a.facts.Set(facts.Facts{})
 		}

@@ -74,6 +74,7 @@ type Metrics struct {
 	success, succeeded, pending              *prometheus.GaugeVec
 
 	facts, queue prometheus.Gauge
+	sourceErrors *prometheus.GaugeVec // without labels, as reachable
 	writes       *prometheus.CounterVec
 	reachable    *prometheus.GaugeVec // without labels, so that it is absent until it is known
 }
@@ -115,7 +116,8 @@ func New(version string, handlers []string) *Metrics {
 	m.facts = gauge("keel_facts_collected_timestamp_seconds", "When facts were last collected; 0 before the first time.")
 	m.queue = gauge("keel_queue_depth", "NodeConfigs that are due and not visited yet; those that wait do not count.")
 	m.writes = counter("keel_api_writes_total", "Writes to the API server.", "kind", "result")
-	m.reachable = gauges("keel_api_server_reachable", "1 while the API server answers, 0 while it does not.")
+	m.reachable = gauges("keel_api_server_reachable", "1 while the API server answers and takes results, 0 while it does not.")
+	m.sourceErrors = gauges("keel_source_errors", "Files and documents of the directory that are not readable as NodeConfigs.")
 	m.registry.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "go_goroutines", Help: "Number of goroutines that currently exist."},
 			func() float64 { return float64(runtime.NumGoroutine()) }),
@@ -183,6 +185,9 @@ func (m *Metrics) Forget(nodeConfig string) {
 	}
 }
 
+// Missing says that a NodeConfig that was managed cannot be read now.
+func (m *Metrics) Missing(nodeConfig string) { m.success.WithLabelValues(valid(nodeConfig)).Set(0) }
+
 // FactsCollected says when facts were collected.
 func (m *Metrics) FactsCollected(at time.Time) { m.facts.Set(seconds(at)) }
 
@@ -192,7 +197,19 @@ func (m *Metrics) Queue(due int) { m.queue.Set(float64(due)) }
 // Wrote counts a write to the API server.
 func (m *Metrics) Wrote(k Kind, o Outcome) { m.writes.WithLabelValues(string(k), string(o)).Inc() }
 
-// Reachable says whether the API server answers. An agent of a folder never says
+// Withheld shows the number of statuses that are withheld, which held counts when it
+// is asked. It is called once.
+func (m *Metrics) Withheld(held func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: "keel_statuses_withheld", Help: "Statuses that are not written because there is no room for them."},
+		func() float64 { return float64(held()) }))
+}
+
+// SourceErrors says how many files and documents of the directory cannot be read as
+// NodeConfigs. An agent of an API server never says it, and has no such metric.
+func (m *Metrics) SourceErrors(n int) { m.sourceErrors.WithLabelValues().Set(float64(n)) }
+
+// Reachable says whether the API server answers and takes results. An agent of a directory never says
 // it, and has no such metric.
 func (m *Metrics) Reachable(answers bool) { m.reachable.WithLabelValues().Set(truth(answers)) }
 

@@ -47,6 +47,8 @@ func populated() *Metrics {
 	m.Wrote(Status, Done)
 	m.Wrote(Event, Withheld)
 	m.Reachable(true)
+	m.SourceErrors(2)
+	m.Withheld(func() int { return 5 })
 	return m
 }
 
@@ -163,6 +165,10 @@ func TestMetrics(t *testing.T) {
 			`keel_api_writes_total{kind="status",result="done"} 2`, `keel_api_writes_total{kind="status",result="withheld"} 1`,
 			`keel_api_writes_total{kind="event",result="failed"} 1`,
 		}},
+		{"files that cannot be read", func(m *Metrics) { m.SourceErrors(2) }, []string{"keel_source_errors 2"}},
+		{"files that can be read again", func(m *Metrics) { m.SourceErrors(2); m.SourceErrors(0) }, []string{"keel_source_errors 0"}},
+		{"a NodeConfig that cannot be read", func(m *Metrics) { m.Missing("motd") }, []string{failure}},
+		{"statuses that are withheld", func(m *Metrics) { m.Withheld(func() int { return 7 }) }, []string{"keel_statuses_withheld 7"}},
 		{"an API server", func(m *Metrics) { m.Reachable(true) }, []string{"keel_api_server_reachable 1"}},
 		{"an API server that is away", func(m *Metrics) { m.Reachable(true); m.Reachable(false) }, []string{"keel_api_server_reachable 0"}},
 	}
