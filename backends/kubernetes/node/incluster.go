@@ -37,6 +37,9 @@ func (a *agent) openCluster(ctx context.Context) (err error) {
 	if err != nil {
 		return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: err}
 	}
+	if err := client.CheckNode(s.NodeName); err != nil {
+		return &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: err}
+	}
 	if a.machine, err = nodeconfig.OpenMachine(a.env); err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/kubetest"
 )
 
@@ -210,5 +211,21 @@ func TestCluster_excludedNodesAreSilent(t *testing.T) {
 	w.until(t, "it is no more", func() bool { s, _ := w.status(t, w.node); return s.Message == nodeconfig.Excluded })
 	if w.content("db") != "x" {
 		t.Error("what it did was undone")
+	}
+}
+
+// With the token of one node an agent does not run for another: it would apply here
+// what is meant for that one.
+func TestCluster_refusesTheNameOfAnotherNode(t *testing.T) {
+	w := newClusterWorld(t, kubetest.Shared(t))
+	w.account(t)
+	w.settings.NodeName = "another"
+	_, err := newAgent(t.Context(), w.Env, w.settings)
+	exit := (*plugin.Exit)(nil)
+	if !errors.As(err, &exit) || exit.Code != nodeconfig.ExitInvalid || !strings.Contains(err.Error(), "bound to "+w.node) {
+		t.Errorf("error %v, want the exit code %d", err, nodeconfig.ExitInvalid)
+	}
+	if files, err := os.ReadDir(w.Env.Root); err != nil || len(files) > 0 {
+		t.Errorf("the machine was touched: %v, %v", files, err)
 	}
 }

@@ -30,6 +30,7 @@ type Client struct {
 	Namespace string
 
 	core, keel *rest.RESTClient
+	bound      string // name of the Node that the token is bound to; empty: none
 }
 
 // Connect makes a Client from a kubeconfig file, or from what a pod is given when
@@ -43,6 +44,7 @@ func Connect(kubeconfig, agent string) (*Client, error) {
 	}
 	c.Server = config.Host
 	config.UserAgent = agent
+	c.bound = boundTo(config)
 	if file := config.BearerTokenFile; file != "" {
 		// The kubelet writes a new token there. When the server refuses the one that was
 		// read, it is read again with the next try, and not within a minute.
