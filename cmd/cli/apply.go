@@ -27,6 +27,8 @@ func (a *app) applyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE|DIR|- [flags]",
 		Short: "Bring a machine to the state that documents declare",
+
+		SuggestFor: []string{"plan"}, // which is apply --dry-run
 		Long: `Bring a machine to the state that documents declare.
 
 All documents are tried, whatever becomes of the others. A line is printed for
@@ -62,7 +64,7 @@ func (a *app) apply(ctx context.Context, s *applySettings) error {
 			return err
 		}
 	}
-	docs, err := a.documents(ctx, s.Files)
+	docs, err := await(ctx, func() ([]document, error) { return a.documents(ctx, s.Files) })
 	if err != nil {
 		return err
 	}
@@ -112,16 +114,18 @@ func (v *visits) close() {
 // batch ensures the documents of one kind.
 func (v *visits) batch(ctx context.Context, b batch) {
 	if ctx.Err() != nil {
-		for _, doc := range b.docs {
-			v.notBegun(doc.Source)
-		}
+		v.skip(b)
 		return
 	}
 	if b.kind.Apply != nil {
 		v.hand(ctx, b)
 		return
 	}
-	targets, err := b.kind.Targets(ctx, v.env, b.docs)
+	targets, err := await(ctx, func() ([]drift.Target, error) { return b.kind.Targets(ctx, v.env, b.docs) })
+	if ctx.Err() != nil {
+		v.skip(b)
+		return
+	}
 	if err != nil {
 		for _, doc := range b.docs {
 			v.add(drift.Result{Target: doc.Source, Err: err})
@@ -134,6 +138,13 @@ func (v *visits) batch(ctx context.Context, b batch) {
 	}
 	for _, t := range targets {
 		v.visit(ctx, t, b.kind.Name, options)
+	}
+}
+
+// skip takes note of documents that were left alone.
+func (v *visits) skip(b batch) {
+	for _, doc := range b.docs {
+		v.notBegun(doc.Source)
 	}
 }
 

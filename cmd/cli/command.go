@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var value *pflag.InvalidValueError
 	switch {
+	case cmd.HasSubCommands() && cmd.Flags().NArg() > 0:
+		return unknownCommand(cmd, cmd.Flags().Arg(0)) // whose flags are unknown, too
 	case errors.As(err, &unknown):
 		more := fmt.Sprintf(" (see %s --help)", cmd.CommandPath())
 		if near := nearest(unknown.GetSpecifiedName(), flagNames(cmd)); near != "" && unknown.GetSpecifiedShortnames() == "" {
@@ -108,14 +111,24 @@ func finish(cmd *cobra.Command) {
 // error, and exit 1.
 func group(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		err := usagef("unknown command %q for %q%s", args[0], cmd.CommandPath(), hint(args[0], subcommands(cmd)))
-		return err
+		return unknownCommand(cmd, args[0])
 	}
 	cmd.SetOut(cmd.ErrOrStderr())
 	if err := cmd.Help(); err != nil {
 		return err
 	}
 	return quiet{exitUsage}
+}
+
+// unknownCommand says of a subcommand that there is not which one is meant: one
+// that looks alike, or one that says of itself that it is what others call so.
+func unknownCommand(cmd *cobra.Command, name string) error {
+	for _, sub := range cmd.Commands() {
+		if slices.Contains(sub.SuggestFor, name) {
+			return usagef("unknown command %q for %q (did you mean %s?)", name, cmd.CommandPath(), sub.Name())
+		}
+	}
+	return usagef("unknown command %q for %q%s", name, cmd.CommandPath(), hint(name, subcommands(cmd)))
 }
 
 func subcommands(cmd *cobra.Command) []string {

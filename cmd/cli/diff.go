@@ -22,8 +22,9 @@ type diffSettings struct {
 	documentSettings
 	factSettings
 	onMachine
-	Spec   string `flag:"spec" env:"KEEL_SPEC" usage:"without -f: the appliance's specification"`
-	Output string `flag:"output" short:"o" usage:"form of the output; --format is the same" enum:"text|json"`
+	Spec    string `flag:"spec" env:"KEEL_SPEC" usage:"without -f: the appliance's specification"`
+	Require bool   `flag:"require" usage:"a specification that is not there is an error, not nothing to do"`
+	Output  string `flag:"output" short:"o" usage:"form of the output; --format is the same" enum:"text|json"`
 }
 
 func (a *app) diffCommand() *cobra.Command {
@@ -36,7 +37,8 @@ func (a *app) diffCommand() *cobra.Command {
 Each declared value is "same", "drift", "unknown" when it could not be read, or
 "not compared"; a value that is there and not declared is "not declared". Without
 -f the appliance's specification is compared; when there is none, there is
-nothing to do.`,
+nothing to do, which is said on standard error and exits 0. With --require that
+is an error (exit 2), as it is for a file that -f names.`,
 		Example: "  keel diff -f /etc/keel/nodeconfigs\n" +
 			"  keel diff --spec old.yaml --root /mnt/old-appliance --format json",
 		Args:                  cobra.NoArgs,
@@ -78,8 +80,14 @@ func (a *app) diff(ctx context.Context, s *diffSettings) error {
 	if err != nil {
 		return err
 	}
+	if docs == nil && s.Require {
+		docs = []document{unreadable(s.Spec, fs.ErrNotExist)}
+	}
 	if docs == nil {
 		a.say("%s: not found, nothing to do", printable(s.Spec))
+		if s.Spec == defaultSpec {
+			a.say("Nothing was compared: neither -f, --spec nor KEEL_SPEC names anything; --require makes this an error")
+		}
 		return nil
 	}
 	for _, d := range docs {

@@ -172,6 +172,18 @@ func TestDiff_specification(t *testing.T) {
 			wantErr: "DIR/spec.yaml: not found, nothing to do\n",
 		},
 		{
+			name: "absent where nobody named it", spec: "none",
+			wantErr: "/etc/keel/instance.yaml: not found, nothing to do\nNothing was compared: neither -f, --spec nor KEEL_SPEC names anything; --require makes this an error\n",
+		},
+		{
+			name: "absent, and required", spec: "none", args: []string{"--spec", "DIR/spec.yaml", "--require"}, want: 2,
+			wantErr: "Error: DIR/spec.yaml: file does not exist\n",
+		},
+		{
+			name: "documents that are absent", spec: "none", args: []string{"-f", "DIR/spec.yaml"}, want: 2,
+			wantErr: "Error: DIR/spec.yaml: no such file or directory\n",
+		},
+		{
 			name: "a link to nothing", spec: "none", args: []string{"--spec", "DIR/link.yaml"}, want: 2,
 			wantErr: "Error: DIR/link.yaml: is a link that leads to no file\n",
 		},

@@ -187,6 +187,18 @@ func TestDocuments_aPipeThatIsNamedIsRead(t *testing.T) {
 	}
 }
 
+// Nobody waits for a file that has no end: the kernel's message buffer is a regular
+// file without a size.
+func TestDocuments_specialFilesAreRefused(t *testing.T) {
+	b := newBench(t)
+	for _, path := range []string{"/proc/kmsg", "/proc/self/stat", "/dev/zero", "/dev/tty"} {
+		docs, err := b.app(io.Discard, io.Discard).documents(t.Context(), []string{path})
+		if err != nil || len(docs) != 1 || docs[0].err == nil || docs[0].code != exitUnreadable {
+			t.Errorf("%s: %+v, %v", path, docs, err)
+		}
+	}
+}
+
 func TestDocuments_linesInErrorsAreTheFiles(t *testing.T) {
 	docs, err := split("f", []byte("kind: Note\nname: a\n---\nkind: Note\nname: [1]\n"))
 	if err != nil || len(docs) != 2 {

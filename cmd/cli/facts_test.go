@@ -81,6 +81,13 @@ func TestFacts_andDataReachEveryCommand(t *testing.T) {
 			t.Errorf("%s: exit %d, want %d; output:\n%s\nwant:\n%s\nstderr:\n%s", tt.args, code, tt.code, out, tt.out, stderr)
 		}
 	}
+	if code, out, stderr := b.real("facts", "--root="+root, "--facts="+facts, ".Node.Name", "Cluster.Name"); code != 0 ||
+		out != ".Node.Name     n1\n.Cluster.Name  unknown: nobody gave it: write it into the file of --facts\n" {
+		t.Errorf("exit %d, %q, %s", code, out, stderr)
+	}
+	if code, out, stderr := b.real("facts", "--root="+root, ".Node.Nmae"); code != 1 || out != "" || stderr != "Error: unknown fact \".Node.Nmae\" (did you mean .Node.Name?)\n" {
+		t.Errorf("exit %d, %q, %s", code, out, stderr)
+	}
 	if code, out, stderr := b.real("facts", "--root="+root, "--facts="+facts); code != 0 || !strings.Contains(out, ".Node.Name              n1\n") {
 		t.Errorf("facts: exit %d:\n%s%s", code, out, stderr)
 	}

@@ -36,6 +36,7 @@ type bench struct {
 	env      plugin.Env
 	during   func() // called within a step
 	looking  func() // called within Observe
+	judging  func() // called within Validate and Targets
 }
 
 func newBench(t *testing.T) *bench {
@@ -101,8 +102,8 @@ func (b *bench) set() plugin.Set {
 			{Name: "Order", Validate: b.validate, Apply: b.hand},
 		},
 		Roles: []plugin.Role{
-			{Name: "note-agent", Summary: "keep notes", Settings: func() any { return &agentSettings{Dir: "/notes", Every: time.Minute, Count: 3, Root: b.dir} }, Run: b.role},
-			{Name: "note apply", Summary: "apply a note", Run: b.role},
+			{Name: "note-agent", Summary: "keep notes", Args: "[NOTE...]", Settings: func() any { return &agentSettings{Dir: "/notes", Every: time.Minute, Count: 3, Root: b.dir} }, Run: b.role},
+			{Name: "note apply", Summary: "apply a note", Args: "[NOTE...]", Run: b.role},
 			{Name: "serve", Summary: "serve notes", Settings: func() any { return &noteServer{Port: 1} }, Run: b.role},
 		},
 	})
@@ -182,6 +183,9 @@ func parse(doc plugin.Doc) (n note, err error) {
 }
 
 func (b *bench) validate(_ context.Context, env plugin.Env, docs []plugin.Doc) []error {
+	if b.judging != nil {
+		b.judging()
+	}
 	errs := make([]error, len(docs))
 	for i, doc := range docs {
 		n, err := parse(doc)
@@ -195,6 +199,9 @@ func (b *bench) validate(_ context.Context, env plugin.Env, docs []plugin.Doc) [
 
 func (b *bench) targets(_ context.Context, env plugin.Env, docs []plugin.Doc) ([]drift.Target, error) {
 	b.env = env
+	if b.judging != nil {
+		b.judging()
+	}
 	var targets []drift.Target
 	for _, doc := range docs {
 		n, err := parse(doc)

@@ -18,9 +18,10 @@ const maxFile = 16 << 20
 // stdin is how standard input is called in messages.
 const stdin = "stdin"
 
-// readFile reads a regular file, or a pipe such as a shell's <(command), for
-// which it waits until ctx ends. It refuses devices, folders and what is larger
-// than maxFile.
+// readFile reads a regular file, or a pipe such as a shell's <(command), and waits
+// for it until ctx ends. It refuses devices, folders and what is larger than
+// maxFile. What has no size is not read: files of the kernel have none, and some,
+// such as /proc/kmsg, make who reads them wait.
 func readFile(ctx context.Context, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -33,21 +34,20 @@ func readFile(ctx context.Context, path string) ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("%s: is neither a regular file nor a pipe", printable(path))
 	}
-	if info.Size() > maxFile {
+	switch {
+	case info.Size() > maxFile:
 		return nil, tooLarge(path)
+	case info.Size() == 0 && info.Mode().IsRegular():
+		return nil, nil
 	}
-	read := func() ([]byte, error) {
+	return await(ctx, func() ([]byte, error) {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, pathError(path, err)
 		}
 		defer f.Close() //nolint:errcheck // nothing was written
 		return readAll(f, path, info.Size())
-	}
-	if info.Mode().IsRegular() {
-		return read()
-	}
-	return await(ctx, read)
+	})
 }
 
 // readStdin reads standard input to its end, or until ctx ends.
@@ -68,23 +68,23 @@ func readAll(r io.Reader, name string, size int64) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// await runs f, which may wait for somebody else for ever, and leaves it behind
-// when ctx ends.
-func await(ctx context.Context, f func() ([]byte, error)) ([]byte, error) {
+// await runs f, which only looks and may take for ever, and leaves it behind when
+// ctx ends.
+func await[T any](ctx context.Context, f func() (T, error)) (found T, err error) {
 	type answer struct {
-		data []byte
-		err  error
+		found T
+		err   error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		data, err := f()
-		done <- answer{data, err}
+		found, err := f()
+		done <- answer{found, err}
 	}()
 	select {
 	case got := <-done:
-		return got.data, got.err
+		return got.found, got.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return found, ctx.Err()
 	}
 }
 

@@ -46,7 +46,7 @@ func Main(ctx context.Context, set plugin.Set) int {
 		set:  set,
 		args: os.Args[1:],
 		in:   os.Stdin,
-		out:  &output{w: os.Stdout},
+		out:  &output{w: standardOutput()},
 		err:  os.Stderr,
 		now:  time.Now, //nolint:forbidigo // this is the clock that everybody else is given
 		uid:  os.Geteuid(),

@@ -88,6 +88,10 @@ func (a *app) roleCommand(name string, candidates []candidate) *cobra.Command {
 	}
 	a.withSettings(cmd, section(chosen.role.Name), run, settings, logging)
 	cmd.Use += " [flags]"
+	cmd.Args = cobra.NoArgs
+	if chosen.role.Args != "" {
+		cmd.Use, cmd.Args = name+" "+chosen.role.Args+" [flags]", cobra.ArbitraryArgs
+	}
 	if len(candidates) > 1 {
 		cmd.Flags().String("backend", candidates[0].backend, "kind of machine ("+strings.Join(backendNames(candidates), ", ")+")")
 	}

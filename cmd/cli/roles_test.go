@@ -21,6 +21,7 @@ func TestRoles_run(t *testing.T) {
 		{name: "one word", args: []string{"note-agent", "x", "y"}, wantSettings: &agentSettings{}, wantArgs: []string{"x", "y"}},
 		{name: "two words", args: []string{"note", "apply", "x"}, wantArgs: []string{"x"}},
 		{name: "the first backend is the default", args: []string{"serve"}, wantSettings: &noteServer{Port: 1}},
+		{name: "arguments that it does not take", args: []string{"serve", "x"}, want: 1, wantErr: "Usage: keel serve [flags]\nError: unknown command \"x\" for \"keel serve\"\n"},
 		{name: "chosen", args: []string{"serve", "--backend", "notes", "--port", "2"}, wantSettings: &noteServer{Port: 2}},
 		{name: "chosen, and its flags are there", args: []string{"serve", "--paper", "letter", "--backend=sheets"}, wantSettings: &sheetServer{Paper: "letter"}},
 		{name: "a choice that has no default", args: []string{"serve", "--backend=sheets"}, wantSettings: &sheetServer{}},

@@ -133,31 +133,31 @@ func TestSettings_mistakes(t *testing.T) {
 		},
 		{
 			name: "a wrong flag", args: []string{"--count", "many"}, want: 1,
-			wantErr: "Usage: keel note-agent [flags]\nError: --count: must be a whole number, not \"many\"\n",
+			wantErr: "Usage: keel note-agent [NOTE...] [flags]\nError: --count: must be a whole number, not \"many\"\n",
 		},
 		{
 			name: "a duration without a unit", args: []string{"--every", "5"}, want: 1,
-			wantErr: "Usage: keel note-agent [flags]\nError: --every: must be a duration such as 30s or 5m, not \"5\"\n",
+			wantErr: "Usage: keel note-agent [NOTE...] [flags]\nError: --every: must be a duration such as 30s or 5m, not \"5\"\n",
 		},
 		{
 			name: "a truth value that is none", args: []string{"--verbose=maybe"}, want: 1,
-			wantErr: "Usage: keel note-agent [flags]\nError: --verbose: must be true or false, not \"maybe\"\n",
+			wantErr: "Usage: keel note-agent [NOTE...] [flags]\nError: --verbose: must be true or false, not \"maybe\"\n",
 		},
 		{
 			name: "a misspelt flag", args: []string{"--ever", "5s"}, want: 1,
-			wantErr: "Usage: keel note-agent [flags]\nError: unknown flag: --ever (did you mean --every?)\n",
+			wantErr: "Usage: keel note-agent [NOTE...] [flags]\nError: unknown flag: --ever (did you mean --every?)\n",
 		},
 		{
 			name: "a flag like none", args: []string{"--frequency=5s"}, want: 1,
-			wantErr: "Usage: keel note-agent [flags]\nError: unknown flag: --frequency (see keel note-agent --help)\n",
+			wantErr: "Usage: keel note-agent [NOTE...] [flags]\nError: unknown flag: --frequency (see keel note-agent --help)\n",
 		},
 		{
 			name: "a letter that is no flag", args: []string{"-x"}, want: 1,
-			wantErr: "Usage: keel note-agent [flags]\nError: unknown shorthand flag: 'x' in -x (see keel note-agent --help)\n",
+			wantErr: "Usage: keel note-agent [NOTE...] [flags]\nError: unknown shorthand flag: 'x' in -x (see keel note-agent --help)\n",
 		},
 		{
 			name: "a flag that is none of its values", args: []string{"--log-level", "loud"}, want: 1,
-			wantErr: "Usage: keel note-agent [flags]\nError: --log-level: must be one of debug, info, warn, error, not \"loud\"\n",
+			wantErr: "Usage: keel note-agent [NOTE...] [flags]\nError: --log-level: must be one of debug, info, warn, error, not \"loud\"\n",
 		},
 		{
 			name: "a section that is no mapping", file: "note-agent: on\n", want: 3,
@@ -222,7 +222,7 @@ func TestSettings_mistakes(t *testing.T) {
 		},
 		{
 			name: "a negative duration as a flag", args: []string{"--every=-5s"}, want: 1,
-			wantErr: "Usage: keel note-agent [flags]\nError: --every: must not be negative, not -5s\n",
+			wantErr: "Usage: keel note-agent [NOTE...] [flags]\nError: --every: must not be negative, not -5s\n",
 		},
 		{
 			name: "nothing but a comma", env: map[string]string{"KEEL_NOTE_AGENT_TAG": ","}, want: 3,
@@ -234,7 +234,7 @@ func TestSettings_mistakes(t *testing.T) {
 		},
 		{
 			name: "an empty text as a flag", args: []string{"--tag="}, want: 1,
-			wantErr: "Usage: keel note-agent [flags]\nError: --tag: must be a list of texts; item 1 is empty\n",
+			wantErr: "Usage: keel note-agent [NOTE...] [flags]\nError: --tag: must be a list of texts; item 1 is empty\n",
 		},
 		{
 			name: "a section that nobody reads, and one of another binary", file: "note-agnt:\n  dir: /x\nfoo: 1\n",

@@ -44,6 +44,8 @@ func slowBench(kind string) *bench {
 		}
 	case "stuck step":
 		b.during = func() { begun(never) }
+	case "stuck reading":
+		b.judging = func() { begun(never) }
 	case "stuck look":
 		b.looking = func() { begun(never) }
 	}
@@ -61,7 +63,10 @@ type process struct {
 func start(t *testing.T, machine string, args ...string) *process {
 	t.Helper()
 	dir := t.TempDir()
-	c := &process{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0], append(args, "--root", dir)...)}
+	if args[0] != "validate" {
+		args = append(args, "--root", dir)
+	}
+	c := &process{t: t, cmd: exec.CommandContext(t.Context(), os.Args[0], args...)}
 	c.cmd.Env = append(os.Environ(), "KEEL_TEST_MACHINE="+machine, "KEEL_CONFIG=/dev/null")
 	c.cmd.Stdin = strings.NewReader("kind: Note\nname: a\nwant: one\n---\nkind: Note\nname: b\nwant: two\n")
 	c.cmd.Stderr = &c.err
@@ -125,6 +130,51 @@ func TestMain_signalEndsReading(t *testing.T) {
 			out = strings.ReplaceAll(out, "begun\n", "") // both are looked at side by side
 			if state.ExitCode() != 130 || out != "" || c.err.String() != "Interrupted\n" {
 				t.Errorf("%s; out %q, err %q", state, out, c.err.String())
+			}
+		})
+	}
+}
+
+// Documents that take long to judge keep no command from ending: nothing was done
+// yet, not by apply either.
+func TestMain_signalEndsJudging(t *testing.T) {
+	for command, want := range map[string]string{
+		"apply":    "not begun stdin document 1\nnot begun stdin document 2\n",
+		"diff":     "",
+		"validate": "",
+	} {
+		t.Run(command, func(t *testing.T) {
+			c := start(t, "stuck reading", command, "-f", "-")
+			c.signal(syscall.SIGTERM)
+			out, state := c.end()
+			if state.ExitCode() != 130 || out != want || c.err.String() != "Interrupted\n" {
+				t.Errorf("%s; out %q, want %q, err %q", state, out, want, c.err.String())
+			}
+		})
+	}
+}
+
+// Go opens /dev/null where there is no standard output: what is written there is
+// lost all the same.
+func TestMain_standardOutputIsClosed(t *testing.T) {
+	for _, tt := range []struct {
+		name, shell string
+		want        int
+	}{
+		{"closed", `exec "$0" handlers >&-`, 16},
+		{"closed, and nothing to print", `exec "$0" help none >&-`, 1},
+		{"thrown away", `exec "$0" handlers >/dev/null`, 0},
+		{"a daemon's", `exec "$0" handlers <>/dev/null 1<>/dev/null`, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", tt.shell, os.Args[0])
+			cmd.Env = append(os.Environ(), "KEEL_TEST_MACHINE=plain", "KEEL_CONFIG=/dev/null")
+			cmd.Stdin = strings.NewReader("")
+			var errs strings.Builder
+			cmd.Stderr = &errs
+			_ = cmd.Run() // its error is in the state
+			if cmd.ProcessState.ExitCode() != tt.want || tt.want == 16 && !strings.HasPrefix(errs.String(), "Error: write standard output: it is closed") {
+				t.Errorf("%s; err %q", cmd.ProcessState, errs.String())
 			}
 		})
 	}

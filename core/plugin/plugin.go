@@ -50,6 +50,9 @@ type Role struct {
 	Summary string // one line of help, lower case, no full stop
 	Long    string // the help's text, of lines of 80; empty: Summary
 	Example string // command lines, each after two spaces
+	// Args says what may follow the flags and is handed over in Env.Args, as in
+	// the line of usage: "[FACT...]". Empty: nothing may, and what does is an error.
+	Args string
 	// Settings returns a pointer to a struct whose values are the defaults. Its
 	// exported fields of type string, bool, int, time.Duration and []string with
 	// tags make flags, environment variables and file keys:

@@ -69,11 +69,20 @@ func (s *factSettings) Machine() (root, execMode string) { return s.Root, "" }
 // FactsRole is the subcommand facts.
 func FactsRole() plugin.Role {
 	return plugin.Role{
-		Name:     "facts",
-		Summary:  "print what is known about this node",
+		Name:    "facts",
+		Summary: "print what is known about this node",
+		Long: `Print what is known about this node: all facts, or those that are named as
+templates name them.`,
+		Args: "[FACT...]",
+		Example: "  keel facts --facts facts.yaml\n" +
+			"  keel facts .OS.ID .Node.Labels -o json",
 		Settings: func() any { return &factSettings{Root: "/", Output: "text"} },
 		Run: func(_ context.Context, env plugin.Env, settings any) error {
 			s := settings.(*factSettings)
+			names, err := factNames(env.Args)
+			if err != nil {
+				return &plugin.Exit{Code: plugin.ExitUsage, Err: err}
+			}
 			files, err := host.OpenView(env.Root)
 			if err != nil {
 				return &plugin.Exit{Code: ExitUnreadable, Err: err}
@@ -84,9 +93,9 @@ func FactsRole() plugin.Role {
 				return err
 			}
 			if s.Output == "json" {
-				return factsAsJSON(env.Out, f)
+				return factsAsJSON(env.Out, f, names)
 			}
-			return factsAsText(env.Out, f)
+			return factsAsText(env.Out, f, names)
 		},
 	}
 }
@@ -99,9 +108,34 @@ type fact struct {
 	Reason string `json:"reason"`
 }
 
-func lines(f facts.Facts) []fact {
+// factNames are the names of the facts that were asked for, with or without the
+// dot in front; of all facts where none is named.
+func factNames(args []string) (names []string, err error) {
+	all := facts.Names()
+	for _, arg := range args {
+		name := strings.TrimPrefix(arg, ".")
+		if !slices.Contains(all, name) {
+			return nil, fmt.Errorf("unknown fact %q%s", arg, nearestFact(name, all))
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		names = all
+	}
+	return names, nil
+}
+
+// nearestFact asks whether a fact of a like name is meant.
+func nearestFact(name string, all []string) string {
+	if near := plugin.Nearest(name, all); near != "" {
+		return fmt.Sprintf(" (did you mean .%s?)", near)
+	}
+	return ": keel facts lists all of them"
+}
+
+func lines(f facts.Facts, names []string) []fact {
 	var list []fact
-	for _, name := range facts.Names() {
+	for _, name := range names {
 		line := fact{Name: "." + name, State: "known"}
 		value, err := f.Lookup(name)
 		missing := (*facts.Missing)(nil)
@@ -120,10 +154,10 @@ func lines(f facts.Facts) []fact {
 	return list
 }
 
-func factsAsJSON(out io.Writer, f facts.Facts) error {
+func factsAsJSON(out io.Writer, f facts.Facts, names []string) error {
 	document := struct {
 		Facts []fact `json:"facts"`
-	}{lines(f)}
+	}{lines(f, names)}
 	data, err := json.MarshalIndent(document, "", "  ")
 	if err != nil {
 		return err
@@ -132,9 +166,9 @@ func factsAsJSON(out io.Writer, f facts.Facts) error {
 	return err
 }
 
-func factsAsText(out io.Writer, f facts.Facts) error {
+func factsAsText(out io.Writer, f facts.Facts, names []string) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, fact := range lines(f) {
+	for _, fact := range lines(f, names) {
 		text := "(none)"
 		switch v := fact.Value.(type) {
 		case string:

@@ -11,13 +11,15 @@ import (
 // MaxFile is the size of the largest file that is read.
 const MaxFile = 16 << 20
 
-// ReadFile reads a regular file.
+// ReadFile reads a regular file. What has no size is empty.
 func ReadFile(path string) ([]byte, error) {
 	// Opening a pipe would wait for somebody at its other end.
 	if info, err := os.Stat(path); err != nil {
 		return nil, Cause(err)
 	} else if !info.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
+	} else if info.Size() == 0 {
+		return nil, nil // as files of the kernel, of which some make who reads them wait
 	}
 	f, err := os.Open(path)
 	if err != nil {
