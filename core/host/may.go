@@ -106,7 +106,7 @@ func (v *View) locate(path string, a Attr, mkdir func(f folder, name, path strin
 				err = w.notOwn(name, fileID{})
 			}
 			if err == nil {
-				err = mkdir(w.at, name, path)
+				err = w.locked(name, mkdir(w.at, name, path))
 			}
 			if err != nil {
 				return fmt.Errorf("make folder %s: %w", path, err)
@@ -163,7 +163,7 @@ func (p *place) changeable(last Link) error {
 // mayMend says why a changeable file cannot be changed in place.
 func (p *place) mayMend() error {
 	if err := p.dir.writable(); err != nil {
-		return err
+		return p.w.locked(p.name, err)
 	}
 	return p.frozen(false)
 }
@@ -174,8 +174,11 @@ func (p *place) mayReplace() error {
 	if err := p.frozen(true); err != nil {
 		return err
 	}
-	return p.dir.mayHold()
+	return p.mayHold()
 }
+
+// mayHold says why nothing can be made beside a changeable place.
+func (p *place) mayHold() error { return p.w.locked(p.name, p.dir.mayHold()) }
 
 func (p *place) frozen(replaced bool) error {
 	if why := frozen(p.dir.fd, p.name, replaced); why != "" {

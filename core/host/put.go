@@ -188,7 +188,7 @@ func (w *write) mend(ctx context.Context) (done, changed bool, err error) {
 func (w *write) home() (f folder, done func(), err error) {
 	name := w.attr.Temp
 	if name == "" {
-		return w.place.dir, func() {}, w.place.dir.mayHold()
+		return w.place.dir, func() {}, w.place.mayHold()
 	}
 	p, err := w.view.walk(name+"/.", walkOptions{noLinks: w.attr.NoLinks})
 	if err != nil {
@@ -293,6 +293,10 @@ func (w *write) access() (acl, fs.FileMode) {
 func (w *write) say(ctx context.Context, left []string) {
 	if w.old == nil {
 		return
+	}
+	if was := w.old.info.mode & fs.ModePerm; w.attr.Mode == nil && w.attr.Fresh != 0 && !w.attr.Private && was != w.attr.Fresh {
+		note(ctx, "%s: its mode was %04o and is %04o now, for no mode is given: to keep it, write mode: %q",
+			w.place.path, was, w.attr.Fresh, fmt.Sprintf("%04o", was))
 	}
 	if w.old.info.mode&special != 0 {
 		left = append([]string{"set-id bits"}, left...)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -98,6 +99,7 @@ type walk struct {
 	above []fileID // the folders above at, the root first
 	names []string // their names and at's
 	todo  []step   // the next one last
+	via   string   // the first symlink on the way
 	turns int
 }
 
@@ -270,6 +272,7 @@ func (w *walk) link(name, text string, info Info) error {
 	if text == "" {
 		return unix.ENOENT
 	}
+	w.via = cmp.Or(w.via, path)
 	var owners []int
 	for _, uid := range []int{info.UID, w.at.uid} {
 		if !w.view.trusts(uid) {
@@ -310,6 +313,15 @@ func (w *walk) up() error {
 	w.at = folder{fd: fd, uid: info.UID, gid: info.GID, id: info.id}
 	w.above, w.names = w.above[:n-1], w.names[:n-1]
 	return nil
+}
+
+// locked makes an error of a read-only file system name the symlink that leads to
+// name on it.
+func (w *walk) locked(name string, err error) error {
+	if w.via == "" || !IsReadOnly(err) {
+		return err
+	}
+	return fmt.Errorf("the symlink %s leads to %s: %w", w.via, w.join(name), err)
 }
 
 // finish ends the walk at the last component, or starts on a link's text.

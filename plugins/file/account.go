@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,11 +27,16 @@ var digits = regexp.MustCompile(`^[0-9]+$`)
 // A source is where one kind of account is listed.
 type source struct {
 	noun string // user or group
-	file string // on the machine
+	name string // of its files
 }
 
-func users() source  { return source{"user", "/etc/passwd"} }
-func groups() source { return source{"group", "/etc/group"} }
+func users() source  { return source{"user", "passwd"} }
+func groups() source { return source{"group", "group"} }
+
+// dirs are where a machine lists its accounts. What /etc lacks, systems with an
+// immutable /usr have there: nss-altfiles reads /usr/lib, Flatcar's nss-usrfiles
+// the last. A name that several have is the first one's.
+func dirs() []string { return []string{"/etc", "/usr/lib", "/usr/share/baselayout"} }
 
 // An account is a user or group as a parameter gives it, by name or number; the
 // zero value is none.
@@ -82,27 +88,45 @@ func (a account) observed(files *host.View, id int) any {
 	return list.name(id)
 }
 
-// accounts is the text of a root's own passwd or group file. Both have the name
+// accounts is the text of a root's own passwd or group files. Both have the name
 // in the first field and the number in the third.
 type accounts struct {
 	source
-	text string
+	files string // "/etc/passwd, /usr/lib/passwd"
+	text  string
 }
 
+// load reads all files that are there; none is an error.
 func (s source) load(files *host.View) (accounts, error) {
-	text, err := files.Read(s.file, maxAccounts)
-	return accounts{source: s, text: string(text)}, err
+	var names, texts []string
+	var missing error
+	for _, dir := range dirs() {
+		name := dir + "/" + s.name
+		text, err := files.Read(name, maxAccounts)
+		switch {
+		case host.IsMissing(err):
+			missing = cmp.Or(missing, err)
+		case err != nil:
+			return accounts{}, err
+		default:
+			names, texts = append(names, name), append(texts, string(text))
+		}
+	}
+	if names == nil {
+		return accounts{}, missing
+	}
+	return accounts{source: s, files: strings.Join(names, ", "), text: strings.Join(texts, "\n")}, nil
 }
 
 // id returns the number of an account that is given by name or by number. A
-// name is looked up in the file only: whom the machine this process runs on
+// name is looked up in the files only: whom the machine this process runs on
 // knows says nothing about the machine below the root. The error follows on the
 // name in a sentence.
 func (a accounts) id(who string) (int, error) {
 	if digits.MatchString(who) {
 		return number(who)
 	}
-	err := error(&nobody{a.source})
+	err := error(&nobody{a.noun, a.files})
 	for name, field := range a.entries() {
 		if name != who {
 			continue
@@ -111,16 +135,16 @@ func (a accounts) id(who string) (int, error) {
 		if e == nil {
 			return id, nil
 		}
-		err = fmt.Errorf("has a broken line in %s, whose number %w: mend it, or give the number", a.file, e)
+		err = fmt.Errorf("has a broken line in %s, whose number %w: correct it, or give the number", a.files, e)
 	}
 	return 0, err
 }
 
 // nobody is the error for an account that is not there.
-type nobody struct{ source }
+type nobody struct{ noun, files string }
 
 func (e *nobody) Error() string {
-	return fmt.Sprintf("is no %s in %s: create it first, or give the number", e.noun, e.file)
+	return fmt.Sprintf("is no %s in %s: create it first, or give the number", e.noun, e.files)
 }
 
 func (e *nobody) Is(target error) bool { return target == fs.ErrNotExist }

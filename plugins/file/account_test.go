@@ -1,8 +1,12 @@
 package file
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tlspu/keel/core/host"
 )
 
 // etcPasswd holds what real files hold beside plain lines: comments, NIS compat
@@ -69,7 +73,7 @@ func TestAccounts_id(t *testing.T) {
 		{"a number that is too high", "4294967295", 0, "higher"},
 		{"a number far too high", "99999999999999999999", 0, "higher"},
 	}
-	a := accounts{source: users(), text: etcPasswd}
+	a := accounts{source: users(), files: "/etc/passwd", text: etcPasswd}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := a.id(tt.who)
@@ -87,7 +91,7 @@ func TestAccounts_id(t *testing.T) {
 }
 
 func TestAccounts_name(t *testing.T) {
-	a := accounts{source: users(), text: etcPasswd}
+	a := accounts{source: users(), files: "/etc/passwd", text: etcPasswd}
 	tests := []struct {
 		id   int
 		want string
@@ -127,4 +131,45 @@ func FuzzAccounts(f *testing.F) {
 			}
 		}
 	})
+}
+
+// On Flatcar, rpm-ostree and SUSE most accounts are listed below /usr, and /etc has
+// the first say.
+func TestSource_load(t *testing.T) {
+	const own = "root:x:0:\nlocal:x:100:"
+	tests := []struct {
+		name    string
+		files   map[string]string
+		who     string
+		want    int
+		wantErr string
+	}{
+		{"only in /usr/lib", map[string]string{"etc": own, "usr/lib": "chrony:x:996:\n"}, "chrony", 996, ""},
+		{"only in /usr/share/baselayout", map[string]string{"etc": own, "usr/share/baselayout": "systemd-journal:x:248:\n"}, "systemd-journal", 248, ""},
+		{"in both, with other numbers", map[string]string{"etc": own, "usr/lib": "local:x:7:\n"}, "local", 100, ""},
+		{"no /etc/group", map[string]string{"usr/lib": "chrony:x:996:\n"}, "chrony", 996, ""},
+		{"in none", map[string]string{"etc": own, "usr/lib": "chrony:x:996:\n"}, "ntp", 0, "is no group in /etc/group, /usr/lib/group: create it first"},
+		{"no file", nil, "ntp", 0, "read /etc/group: no such file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			root := rooted(t)
+			for dir, text := range tt.files {
+				check(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+				check(t, os.WriteFile(filepath.Join(root, dir, "group"), []byte(text), 0o600))
+			}
+			view, err := host.OpenView(root)
+			check(t, err)
+			defer view.Close() //nolint:errcheck // only read through
+			got, err := account{key: "group", text: tt.who, shown: tt.who, from: groups()}.id(view)
+			switch {
+			case tt.wantErr != "":
+				if err == nil || !strings.Contains(err.Error(), tt.wantErr) {
+					t.Errorf("id = %v, want %s", err, tt.wantErr)
+				}
+			case err != nil || *got != tt.want:
+				t.Errorf("id = %v, %v, want %d", got, err, tt.want)
+			}
+		})
+	}
 }

@@ -95,7 +95,19 @@ func put(ctx context.Context, tree *host.Tree, w want) (changed bool, err error)
 	if err != nil {
 		return false, err
 	}
-	return tree.Put(ctx, w.path, bytes.NewReader(w.content), a)
+	changed, err = tree.Put(ctx, w.path, bytes.NewReader(w.content), a)
+	return changed, w.advise(&tree.View, err)
+}
+
+// advise adds to an error what the parameters can do about it.
+func (w want) advise(files *host.View, err error) error {
+	if !host.IsReadOnly(err) || w.link != host.Follow {
+		return err
+	}
+	if info, e := files.Lstat(w.path); e == nil && info.Mode().Type() == fs.ModeSymlink {
+		return fmt.Errorf("%w, or write link: replace to put a file in the symlink's place", err)
+	}
+	return err
 }
 
 // attr is what a present file is put with.

@@ -150,6 +150,30 @@ func TestEnsure_readOnly(t *testing.T) {
 	ensure(t, root, map[string]string{"path": "/etc/g", "ensure": "absent"}, false)
 }
 
+// A symlink into a read-only /usr: the error says where it leads, and what to write.
+func TestEnsure_symlinkIntoReadOnly(t *testing.T) {
+	parts.Need(t, "root")
+	root := rooted(t, entry{path: "usr/f", content: "old"}, entry{path: "etc/l", link: "/usr/f"}, entry{path: "etc/d", link: "../usr"})
+	mount(t, root+"/usr", root+"/usr", "", unix.MS_BIND, "")
+	check(t, unix.Mount("", root+"/usr", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	const remount = ": read-only file system: remount it writable, then run again"
+	for path, want := range map[string]string{
+		"/etc/l":     "write /etc/l: the symlink /etc/l leads to /usr/f" + remount + ", or write link: replace to put a file in the symlink's place",
+		"/etc/d/f":   "write /etc/d/f: the symlink /etc/d leads to /usr/f" + remount,
+		"/etc/d/n":   "write /etc/d/n: the symlink /etc/d leads to /usr/n" + remount,
+		"/etc/d/n/f": "write /etc/d/n/f: make folder /usr/n: the symlink /etc/d leads to /usr/n" + remount,
+		"/usr/f":     "write /usr/f" + remount,
+	} {
+		params := map[string]string{"path": path, "content": "new"}
+		foretold(t, root, params, want)
+		if changed, err := New().Ensure(t.Context(), root, params); changed || err == nil || err.Error() != want {
+			t.Errorf("got %v, %v, want %s", changed, err, want)
+		}
+	}
+	ensure(t, root, map[string]string{"path": "/etc/l", "content": "new", "link": "replace"}, true)
+	holds(t, root+"/etc/l", "new", "0644")
+}
+
 func TestEnsure_immutable(t *testing.T) {
 	parts.Need(t, "root", "chattr")
 	root := rooted(t, entry{path: "etc/f", content: "old"}, entry{path: "etc/g", content: "old"})
@@ -193,7 +217,7 @@ func TestEnsure_appendOnly(t *testing.T) {
 		run(t, "chattr", "+a", path)
 		t.Cleanup(func() { run(t, "chattr", "-a", path) })
 	}
-	for path, want := range map[string]string{"/etc/f": "is append-only", "/log/f": "its directory is append-only", "/log/new": "its folder is append-only"} {
+	for path, want := range map[string]string{"/etc/f": "is append-only", "/log/f": "its directory is append-only", "/log/new": "its directory is append-only"} {
 		foretold(t, root, map[string]string{"path": path, "content": "new"}, path, want)
 		if changed, err := New().Ensure(t.Context(), root, map[string]string{"path": path, "content": "new"}); changed || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, %v, want %q", path, changed, err, want)

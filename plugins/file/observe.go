@@ -18,7 +18,8 @@ import (
 const maxRead = 64 << 20
 
 // Observe gives the leaf "content", and "mode", "owner" and "group" where they
-// are named; a sensitive call gives them all, and "acl". Content is shown by
+// are named; a sensitive call gives them all, and "acl". Without a mode, content
+// that is going to be replaced gives the mode that changes with it. Content is shown by
 // digest and size, and withheld when sensitive. What is nil is not there. Where
 // Ensure would be refused at once, the first leaf that differs has the reason for
 // its Note.
@@ -90,7 +91,7 @@ func (l *look) refusal() error {
 	if err != nil {
 		return err
 	}
-	return l.files.CanPut(l.want.path, l.want.content, a)
+	return l.want.advise(l.files, l.files.CanPut(l.want.path, l.want.content, a))
 }
 
 // other is the leaf for what is there and no file. Unless it is a link that may
@@ -154,6 +155,7 @@ func (l *look) present() {
 	default:
 		l.other(expected, info)
 	}
+	replaced := err == nil && info.Mode().IsRegular() && (data == nil || !bytes.Equal(data, w.content))
 	if errors.Is(err, fs.ErrPermission) { // mode and owner can be told all the same
 		info, err = l.stat(follow)
 	}
@@ -167,8 +169,11 @@ func (l *look) present() {
 			l.leaf(name, declared, value())
 		}
 	}
-	if w.mode != nil {
+	switch {
+	case w.mode != nil:
 		attribute("mode", octal(*w.mode), func() any { return octal(info.Mode()) })
+	case replaced && info.Mode() != freshMode:
+		l.leaf("mode", fmt.Sprintf("%s (no mode is given; to keep the file's, write mode: %q)", octal(freshMode), octal(info.Mode().Perm())), octal(info.Mode()))
 	}
 	if w.owner.named() {
 		attribute("owner", w.owner.text, func() any { return w.owner.observed(l.files, info.UID) })

@@ -3,6 +3,7 @@ package file
 import (
 	"encoding/base64"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/test/contract"
 )
 
@@ -151,5 +153,45 @@ func TestTarget_refusesInThePlan(t *testing.T) {
 		if len(r.Steps) != 1 || !strings.Contains(r.Steps[0].Refused, "remove it by hand") || r.Err == nil || r.Changed {
 			t.Errorf("dry run %v: got %+v", o.DryRun, r)
 		}
+	}
+}
+
+// Without a mode, replaced content gets 0644: a look and a run say so, and how to
+// keep what the file had.
+func TestObserve_modeThatGoesWithTheContent(t *testing.T) {
+	for name, tt := range map[string]struct {
+		had  fs.FileMode
+		want string // as drift, the declared side; empty: nothing is said
+		note string
+	}{
+		"0440":  {0o440, `0644 (no mode is given; to keep the file's, write mode: "0440")`, `/f: its mode was 0440 and is 0644 now, for no mode is given: to keep it, write mode: "0440"`},
+		"04755": {0o755 | fs.ModeSetuid, `0644 (no mode is given; to keep the file's, write mode: "0755")`, `/f: its mode was 0755 and is 0644 now, for no mode is given: to keep it, write mode: "0755"`},
+		"0644":  {0o644, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := rooted(t, entry{path: "f", content: "old", mode: tt.had})
+			params := map[string]string{"path": "/f", "content": "new"}
+			r := observe(t.Context(), t, root, params)
+			f, _ := r.At(drift.Path{"mode"})
+			if got, _ := f.Declared.(string); got != tt.want || tt.want != "" && (f.Verdict != drift.Drift || f.Observed != octal(tt.had)) {
+				t.Errorf("got %+v, want %s", f, tt.want)
+			}
+			var notes []string
+			ctx := host.WithNotes(t.Context(), func(s string) { notes = append(notes, s) })
+			if _, err := New().Ensure(ctx, root, params); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(notes, "; "); !strings.HasPrefix(got, tt.note) || tt.note == "" && got != "" {
+				t.Errorf("said %q, want %q", got, tt.note)
+			}
+			if r := observe(t.Context(), t, root, params); !r.Settled() || len(r) != 1 {
+				t.Errorf("afterwards: %+v", r)
+			}
+			same := map[string]string{"path": "/f", "content": "new"}
+			check(t, os.Chmod(root+"/f", 0o440))
+			if r := observe(t.Context(), t, root, same); !r.Settled() {
+				t.Errorf("a file that keeps its mode: %+v", r)
+			}
+		})
 	}
 }
