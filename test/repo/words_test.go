@@ -93,7 +93,6 @@ var unswept = []string{
 	"docs/spec/node-agent.md",
 	"docs/spec/nodeconfig.md",
 	"docs/spec/security.md",
-	"docs/spec/troubleshooting.md",
 }
 
 func compile(list [][2]string) (terms []term) {
