@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -177,6 +178,49 @@ func TestTree_readOnlyAndFull(t *testing.T) {
 	}
 	if _, err := tree.Lock(t.Context(), "test"); err != nil {
 		t.Errorf("the rest of the machine is writable: %v", err)
+	}
+}
+
+// Who has the file mounted, as a container has, keeps what it held: that is said.
+func TestPut_fileIsMountedElsewhere(t *testing.T) {
+	if !inMounts(t) {
+		return
+	}
+	root := scratch(t)
+	create(t, filepath.Join(root, "etc/a b"), "old", 0o644)
+	create(t, filepath.Join(root, "etc/g"), "", 0o644)
+	create(t, filepath.Join(root, "etc/free"), "old", 0o644)
+	file, to := filepath.Join(root, "etc/a b"), filepath.Join(root, "etc/g")
+	container := exec.CommandContext(t.Context(), "unshare", "--mount", "--propagation", "private", "sh", "-c",
+		`mount --bind "$1" "$2" && echo mounted && read line`, "sh", file, to)
+	in, err := container.StdinPipe()
+	must(t, err)
+	out, err := container.StdoutPipe()
+	must(t, err)
+	must(t, container.Start())
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the container says %q, %v", line, err)
+	}
+	tree := openTree(t, root)
+	put := func(path, content string) string {
+		var notes []string
+		ctx := WithNotes(t.Context(), func(s string) { notes = append(notes, s) })
+		if _, err := tree.Put(ctx, path, strings.NewReader(content), Attr{}); err != nil {
+			t.Error(err)
+		}
+		return strings.Join(notes, "; ")
+	}
+	want := fmt.Sprintf("/etc/a b: 1 mount(s) of it, such as %s of process %d, still show the previous content: restart what uses them", to, container.Process.Pid)
+	if got := put("/etc/a b", "new"); got != want {
+		t.Errorf("said %q, want %q", got, want)
+	}
+	if got := put("/etc/free", "new"); got != "" {
+		t.Errorf("a file without mounts: said %q", got)
+	}
+	must(t, in.Close())
+	_ = container.Wait() // its input ended
+	if got := put("/etc/a b", "newer"); got != "" {
+		t.Errorf("after the container ended: said %q", got)
 	}
 }
 

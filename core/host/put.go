@@ -307,4 +307,7 @@ func (w *write) say(ctx context.Context, left []string) {
 	if n := w.old.info.Links - 1; n > 0 {
 		note(ctx, "%s: the old content stays under %d other name(s) (hard links)", w.place.path, n)
 	}
+	if where := bound(ctx, w.place.dir, w.place.name); where != "" {
+		note(ctx, "%s: %s, still show the previous content: restart what uses them", w.place.path, where)
+	}
 }
