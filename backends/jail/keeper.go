@@ -45,36 +45,36 @@ func NewKeeper(ctx context.Context, o Options) (*Keeper, error) {
 		return nil, err
 	}
 	k := &Keeper{options: o, host: &looker{driver: o.Driver}, targets: make(map[string]*target, len(records))}
-	for name, r := range records {
-		k.targets[name] = k.target(r)
+	k.loop.Begin = func(context.Context, int) { k.host.forget() } // a pass looks at the host once
+	k.loop.Deadline, k.loop.Options, k.loop.Done, k.loop.Now = deadline, o.Visit, k.done, o.Now
+	for _, r := range records {
+		k.add(r)
 	}
-	k.loop = drift.Loop{List: k.list, Interval: interval, Deadline: deadline, Options: o.Visit, Done: k.done, Now: o.Now}
 	return k, nil
 }
 
-func (k *Keeper) target(r Record) *target {
-	return &target{host: k.host, store: k.options.Store, pool: k.options.Pool, now: k.options.Now, rec: r}
+// add has a jail with a record be managed from now on.
+func (k *Keeper) add(r Record) {
+	name := r.Spec.Metadata.Name
+	t := &target{host: k.host, store: k.options.Store, pool: k.options.Pool, now: k.options.Now, rec: r}
+	k.targets[name] = t
+	k.loop.Schedule.Put(drift.Item{
+		ID: targetID(name), Interval: interval, Target: func() drift.Target { return t },
+	}, k.options.Now(), 0)
 }
 
 // Run keeps the jails until ctx ends, and returns why it ended. The jails stay
 // as they are then. It may be called once.
 func (k *Keeper) Run(ctx context.Context) error { return k.loop.Run(ctx) }
 
-// list begins a pass: by name, on a host that is asked anew.
-func (k *Keeper) list(context.Context) ([]drift.Target, error) {
-	k.host.forget()
-	maps.DeleteFunc(k.targets, func(_ string, t *target) bool { return t.gone })
-	var list []drift.Target
-	for _, name := range slices.Sorted(maps.Keys(k.targets)) {
-		list = append(list, k.targets[name])
-	}
-	return list, nil
-}
-
+// done takes down what became of a run, and forgets a jail that is deleted.
 func (k *Keeper) done(r drift.Result) {
-	for _, t := range k.targets {
-		if t.ID() == r.Target {
-			t.visited(r.Err)
+	name := nameOf(r.Target)
+	if t := k.targets[name]; t != nil {
+		t.visited(r.Err)
+		if t.gone {
+			delete(k.targets, name)
+			k.loop.Schedule.Remove(r.Target)
 		}
 	}
 	k.options.Done(r)
@@ -102,8 +102,6 @@ func (k *Keeper) apply(ctx context.Context, j *apijail.Jail) error {
 	name := j.Metadata.Name
 	t, known := k.targets[name]
 	switch {
-	case known && t.gone:
-		known = false
 	case known && t.rec.Deleting:
 		return fmt.Errorf("apply jail %s: it is being deleted, apply it again when it is gone: %w", name, ErrBusy)
 	case known:
@@ -119,7 +117,7 @@ func (k *Keeper) apply(ctx context.Context, j *apijail.Jail) error {
 		if err := k.options.Store.Save(ctx, &r); err != nil {
 			return err
 		}
-		k.targets[name] = k.target(r)
+		k.add(r)
 		return nil
 	}
 	return t.replace(ctx, j)
@@ -137,7 +135,7 @@ func (k *Keeper) clash(j *apijail.Jail) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.targets)) {
 		other := &k.targets[name].rec
-		if name == j.Metadata.Name || k.targets[name].gone {
+		if name == j.Metadata.Name {
 			continue
 		}
 		if linkOf(other).Address.Addr() == address.Addr() {
@@ -159,16 +157,14 @@ func (k *Keeper) clash(j *apijail.Jail) error {
 func (k *Keeper) nextOrdinal() int {
 	highest := 0
 	for _, t := range k.targets {
-		if !t.gone {
-			highest = max(highest, t.rec.EpairOrdinal)
-		}
+		highest = max(highest, t.rec.EpairOrdinal)
 	}
 	return highest + 1
 }
 
 func (k *Keeper) delete(ctx context.Context, name string) error {
 	t, known := k.targets[name]
-	if !known || t.gone {
+	if !known {
 		return fmt.Errorf("delete jail %s: %w", name, ErrNotFound)
 	}
 	if err := t.record(ctx, func(r *Record) { r.Deleting = true }); err != nil {

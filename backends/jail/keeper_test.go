@@ -188,9 +188,7 @@ func TestTarget_keepsTheContract(t *testing.T) {
 				New: func(testing.TB, command.Runner) []drift.Target {
 					k, err := jail.NewKeeper(t.Context(), b.options())
 					b.do(err)
-					list, err := k.Targets(t.Context())
-					b.do(err)
-					return list
+					return k.Targets()
 				},
 				Root:  b.dir,
 				State: func() string { return strings.Join(b.machine.Contents(), "\n") },
@@ -206,8 +204,7 @@ func TestTarget_calledOffIsNoAnswer(t *testing.T) {
 	b.up("web", nil)
 	b.wrap = func(d *jail.Driver) { d.Jails = patient{d.Jails} }
 	b.start()
-	list, err := b.keeper.Targets(t.Context())
-	b.do(err)
+	list := b.keeper.Targets()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := list[0].Observe(ctx); !errors.Is(err, context.Canceled) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,7 +44,12 @@ type target struct {
 	last  error // of the last visit that did not only wait
 }
 
-func targetID(name string) string { return "jail/" + name }
+// idPrefix begins the ID of a jail's target.
+const idPrefix = "jail/"
+
+func targetID(name string) string { return idPrefix + name }
+
+func nameOf(id string) string { return strings.TrimPrefix(id, idPrefix) }
 
 func (t *target) name() string { return t.rec.Spec.Metadata.Name }
 

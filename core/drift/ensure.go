@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // Result is everything known about one visit. After is nil when nothing was
@@ -15,6 +16,8 @@ type Result struct {
 	Steps         []Outcome
 	Changed       bool // something was changed, and not taken back
 	Err           error
+	Why           Why           // what a Loop ran it for
+	Took          time.Duration // of a run by a Loop
 }
 
 // Last is the newest report: After, or Before when nothing was done.

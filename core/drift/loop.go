@@ -9,32 +9,43 @@ import (
 	"time"
 )
 
-// A Loop keeps targets on one goroutine, in the order List gives them: Planners
-// by Ensure, other Targets by Check.
+// A Loop runs the targets of its Schedule when they are due, on one goroutine:
+// Planners by Ensure, other Targets by Check. A pass runs all that are due when it
+// begins, each once, in order of rank and ID.
 type Loop struct {
-	List     func(ctx context.Context) ([]Target, error)
-	Interval time.Duration // between passes; an earlier Wait is honoured
-	Deadline time.Duration // of one visit; 0: none
-	Options  Options       // of each visit
-	// Wake, when set, makes a pass soon after an element comes, whatever Interval is.
-	Wake <-chan struct{}
-	// Done is told every Result. A List that failed is a Result without Target.
+	// Schedule belongs to the loop's goroutine: Refresh and Call change it.
+	Schedule Schedule
+	// Refresh, when set, brings the Schedule in line with where targets come from. It
+	// is called before each pass, after Wake and every Poll, also between two runs of a
+	// pass. It takes what is new and must not wait. Its error, which is reported as a
+	// Result without Target, keeps the pass from beginning.
+	Refresh func(ctx context.Context) error
+	// Begin, when set, is called before the first run of a pass, with the number of
+	// targets that are due, and before that of Do.
+	Begin func(ctx context.Context, due int)
+	Poll  time.Duration // 0: Refresh is called for Wake, and for what is due
+	// Woken, when set, is as good as Wake without a name for each element.
+	Woken <-chan struct{}
+	// Deadline is that of one run; 0: none.
+	Deadline time.Duration
+	Options  Options // of each run
+	// Final, when set, reports errors that no retry can cure before the target has
+	// changed: it is run again after its interval, and not after a back-off.
+	Final func(error) bool
+	// Done is given every Result.
 	Done func(Result)
 	Now  func() time.Time
 
-	once  sync.Once
-	calls chan func(context.Context)
-	ended chan struct{}
-	// passed is when Run's last pass ended.
-	passed time.Time
-	waits  map[string]waiting // by target, of those that answered Wait
+	once      sync.Once
+	calls     chan func(context.Context)
+	woken     chan struct{}
+	ended     chan struct{}
+	passed    time.Time // when the last pass of Run ended
+	refreshed time.Time
+
+	mu    sync.Mutex
+	named []string // by Wake
 }
-
-type waiting struct{ first, until time.Time }
-
-// over reports whether the time has come, or the clock was set back to before the
-// Wait.
-func (w waiting) over(now time.Time) bool { return !now.Before(w.until) || now.Before(w.first) }
 
 // pause is the least time between two passes, so that a Wait until now does not
 // make the loop spin.
@@ -46,9 +57,23 @@ var errEnded = errors.New("the loop has ended")
 func (l *Loop) init() {
 	l.once.Do(func() {
 		l.calls = make(chan func(context.Context))
+		l.woken = make(chan struct{}, 1)
 		l.ended = make(chan struct{})
-		l.waits = map[string]waiting{}
 	})
+}
+
+// Wake has the loop call Refresh soon, and makes the targets that are named due at
+// once. It never waits, and is safe for concurrent use. A name that is in no
+// Schedule by then has no effect.
+func (l *Loop) Wake(ids ...string) {
+	l.init()
+	l.mu.Lock()
+	l.named = append(l.named, ids...)
+	l.mu.Unlock()
+	select {
+	case l.woken <- struct{}{}:
+	default: // it has not heard the last one yet
+	}
 }
 
 // Run makes passes until ctx ends, and returns why it ended. A panic is that
@@ -56,87 +81,108 @@ func (l *Loop) init() {
 func (l *Loop) Run(ctx context.Context) error {
 	l.init()
 	defer close(l.ended)
-	next := l.Now()
 	for {
-		// A clock that was set back meanwhile makes nobody wait.
-		timer := time.NewTimer(min(next.Sub(l.Now()), l.Interval))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case f := <-l.calls:
-			timer.Stop()
-			f(ctx)
-		case <-l.Wake:
-			timer.Stop()
-			next = l.soon(next)
-		case <-timer.C:
-			next = l.pass(ctx)
-			l.passed = l.Now()
+		l.pass(ctx)
+		l.passed = l.Now()
+		timer := time.NewTimer(l.rest())
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				timer.Stop()
+				return ctx.Err()
+			case f := <-l.calls:
+				f(ctx)
+				timer.Reset(l.rest())
+			case <-l.woken:
+				timer.Reset(l.gap())
+			case <-l.Woken:
+				timer.Reset(l.gap())
+			case <-timer.C:
+				waiting = false
+			}
 		}
 	}
 }
 
-// soon is when to make the pass that Wake asks for: at once, but a pause after the
-// last, so that a flood of elements does not make the loop spin.
-func (l *Loop) soon(next time.Time) time.Time {
-	now := l.Now()
-	at := l.passed.Add(pause)
-	if at.Before(now) || at.Sub(now) > pause {
-		at = now
+// rest is how long the loop has nothing to do.
+func (l *Loop) rest() time.Duration {
+	const never = time.Hour // a clock may leap ahead meanwhile
+	rest := never
+	if l.Poll > 0 {
+		rest = min(rest, l.Poll, l.Poll-l.Now().Sub(l.passed))
 	}
-	if at.Before(next) {
-		return at
+	if next, ok := l.Schedule.Next(); ok {
+		rest = min(rest, next.Sub(l.Now()))
 	}
-	return next
+	return max(rest, l.gap())
 }
 
-// Pass makes one pass over the targets that do not wait, for a caller that
-// wants no loop. It must not be mixed with Run.
+// gap is how much of the pause after the last pass is left.
+func (l *Loop) gap() time.Duration {
+	return min(max(pause-l.Now().Sub(l.passed), 0), pause)
+}
+
+// Pass makes one pass over the targets that are due, for a caller that wants no
+// loop. It must not be mixed with Run.
 func (l *Loop) Pass(ctx context.Context) {
 	l.init()
 	l.pass(ctx)
 }
 
-// pass visits every target that need not wait, and returns when to come again.
-func (l *Loop) pass(ctx context.Context) time.Time {
-	now := l.Now()
-	next := now.Add(l.Interval)
-	targets, err := l.list(ctx)
-	if err != nil {
-		l.Done(Result{Err: err})
-		return next
+// stale reports whether there may be something new since the last refresh.
+func (l *Loop) stale() bool {
+	select {
+	case <-l.woken:
+		return true
+	case <-l.Woken:
+		return true
+	default:
 	}
-	listed := make(map[string]bool, len(targets))
-	for _, t := range targets {
-		listed[t.ID()] = true
-		l.serve(ctx)
-		if ctx.Err() != nil {
-			return next
-		}
-		if w, ok := l.waits[t.ID()]; !ok || w.over(l.Now()) {
-			l.visit(ctx, t)
-		}
-	}
-	for id, w := range l.waits {
-		if !listed[id] {
-			delete(l.waits, id)
-		} else if w.until.Before(next) {
-			next = w.until
-		}
-	}
-	if soonest := now.Add(min(pause, l.Interval)); next.Before(soonest) {
-		return soonest
-	}
-	return next
+	since := l.Now().Sub(l.refreshed)
+	return l.Poll > 0 && (since >= l.Poll || since < 0)
 }
 
-func (l *Loop) list(ctx context.Context) (ts []Target, err error) {
-	err = guard(func() error {
-		ts, err = l.List(ctx)
-		return err
-	})
-	return ts, err
+// refresh brings the schedule up to date.
+func (l *Loop) refresh(ctx context.Context) bool {
+	l.refreshed = l.Now()
+	l.mu.Lock()
+	named := l.named
+	l.named = nil
+	l.mu.Unlock()
+	if l.Refresh != nil {
+		if err := guard(func() error { return l.Refresh(ctx) }); err != nil {
+			l.Done(Result{Err: err})
+			return false
+		}
+	}
+	for _, id := range named {
+		l.Schedule.Ask(id, l.Now())
+	}
+	return true
+}
+
+// pass runs what is due.
+func (l *Loop) pass(ctx context.Context) {
+	if !l.refresh(ctx) {
+		return
+	}
+	due := l.Schedule.take(l.Now())
+	if len(due) > 0 && l.Begin != nil {
+		l.Begin(ctx, len(due))
+	}
+	for i, e := range due {
+		l.serve(ctx)
+		if i > 0 && l.stale() {
+			l.refresh(ctx)
+		}
+		switch {
+		case ctx.Err() != nil:
+			l.Schedule.give(e)
+		case l.Schedule.holds(e):
+			l.run(ctx, e)
+		}
+	}
+	l.Schedule.align(due)
 }
 
 // serve runs the calls that came in the meantime.
@@ -151,48 +197,33 @@ func (l *Loop) serve(ctx context.Context) {
 	}
 }
 
-// visit visits one target, remembers its Wait and tells Done.
-func (l *Loop) visit(ctx context.Context, t Target) Result {
+// run runs one target that was taken, and reports its Result.
+func (l *Loop) run(ctx context.Context, e *entry) Result {
 	if l.Deadline > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, l.Deadline)
 		defer cancel()
 	}
-	var res Result
+	why, began := e.why, l.Now()
+	var t Target
+	res := Result{Target: e.item.ID}
+	res.Err = guard(func() error { t = e.item.Target(); return nil })
 	if p, ok := t.(Planner); ok {
 		res = Ensure(ctx, p, l.Options)
-	} else {
+	} else if t != nil {
 		res = Check(ctx, t)
 	}
-	res.Err = l.remember(res)
+	now := l.Now()
+	res.Why, res.Took = why, now.Sub(began)
+	res.Err = l.Schedule.ran(e, res.Err, l.Final, now)
 	l.Done(res)
 	return res
 }
 
-// remember keeps a Wait until it is due. One that has lasted GiveUp becomes a
-// plain error.
-func (l *Loop) remember(res Result) error {
-	var wait *Wait
-	if !errors.As(res.Err, &wait) {
-		delete(l.waits, res.Target)
-		return res.Err
-	}
-	w, again := l.waits[res.Target]
-	if !again {
-		w.first = l.Now()
-	}
-	w.until = wait.Until
-	l.waits[res.Target] = w
-	if lasted := l.Now().Sub(w.first); wait.GiveUp > 0 && lasted >= wait.GiveUp {
-		return fmt.Errorf("gave up after %s: %s", lasted.Round(time.Second), wait.Reason)
-	}
-	return res.Err
-}
-
-// Do runs first, which may be nil, and then visits one target, both at once on
-// the loop's goroutine: what first changed is judged by that visit and by no pass
-// in between. That the target was to wait is forgotten. It is an error, and
-// nothing is visited, when first fails or when List does not name the target.
+// Do runs first, which may be nil, and then one target, both at once on the loop's
+// goroutine: what first changed is judged by that run and by no pass in between. It
+// is an error, and nothing is run, when first fails or when the Schedule has no such
+// target.
 func (l *Loop) Do(ctx context.Context, id string, first func(context.Context) error) (res Result, err error) {
 	called := l.Call(ctx, func(ctx context.Context) { res, err = l.do(ctx, id, first) })
 	return res, cmp.Or(called, err)
@@ -204,22 +235,19 @@ func (l *Loop) do(ctx context.Context, id string, first func(context.Context) er
 			return Result{}, err
 		}
 	}
-	targets, err := l.list(ctx)
-	if err != nil {
-		return Result{}, err
+	e := l.Schedule.pick(id)
+	if e == nil {
+		return Result{}, fmt.Errorf("%s: no such target", id)
 	}
-	for _, t := range targets {
-		if t.ID() == id {
-			delete(l.waits, id)
-			return l.visit(ctx, t), nil
-		}
+	if l.Begin != nil {
+		l.Begin(ctx, 1)
 	}
-	return Result{}, fmt.Errorf("%s: no such target", id)
+	return l.run(ctx, e), nil
 }
 
-// Call runs f on the loop's goroutine, between two visits: how others touch
-// what the loop owns. It returns when f has, or with an error when f was not
-// run because ctx or the loop ended first. f is given the loop's context.
+// Call runs f on the loop's goroutine, between two runs: how others touch what the
+// loop owns. It returns when f has, or with an error when f was not run because ctx
+// or the loop ended first. f is given the loop's context.
 func (l *Loop) Call(ctx context.Context, f func(context.Context)) error {
 	l.init()
 	done := make(chan error, 1)

@@ -12,60 +12,6 @@ import (
 	"time"
 )
 
-func TestBackoff(t *testing.T) {
-	b := Backoff{Min: time.Second, Max: 300 * time.Second, Reset: time.Minute}
-	now := time.Unix(0, 0)
-	var s BackoffState
-	var armed []string
-	for range 11 {
-		s = b.Started(s, now)
-		armed = append(armed, s.Until.Sub(now).String())
-		if b.Ready(s, s.Until.Add(-1)) || !b.Ready(s, s.Until) {
-			t.Errorf("not ready exactly at %s", s.Until)
-		}
-		now = s.Until
-	}
-	if got, want := strings.Join(armed, " "), "1s 2s 4s 8s 16s 32s 1m4s 2m8s 4m16s 5m0s 5m0s"; got != want {
-		t.Errorf("armed %s, want %s", got, want)
-	}
-}
-
-func TestBackoff_forgetsOnlyAfterUnbrokenRunning(t *testing.T) {
-	b := Backoff{Min: time.Second, Max: 300 * time.Second, Reset: time.Minute}
-	start := time.Unix(0, 0)
-	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
-	s := b.Started(b.Started(BackoffState{}, at(0)), at(1))
-	steps := []struct {
-		second  int
-		running bool
-		forgets bool
-	}{
-		{2, true, false},
-		{61, true, false},
-		{62, true, true},
-	}
-	seen := s
-	for _, step := range steps {
-		seen = b.Seen(seen, step.running, at(step.second))
-		if (seen.Delay == 0) != step.forgets {
-			t.Errorf("at %d s: %+v", step.second, seen)
-		}
-	}
-	broken := b.Seen(b.Seen(b.Seen(s, true, at(2)), false, at(30)), true, at(62))
-	if broken.Delay == 0 {
-		t.Error("running that was broken was counted")
-	}
-	if again := b.Started(seen, at(100)); again.Until.Sub(at(100)) != time.Second {
-		t.Errorf("after the reset %s was armed", again.Until.Sub(at(100)))
-	}
-	if back := b.Seen(b.Seen(s, true, at(100)), true, at(10)); back.Up != at(10) {
-		t.Error("a clock that went back counted as running")
-	}
-	if far := (BackoffState{Until: at(100000)}); !b.Ready(far, at(0)) {
-		t.Error("a clock that went back blocks a start for longer than Max")
-	}
-}
-
 // A looker is a target whose Observe does what a test says.
 type looker struct {
 	id   string
@@ -81,42 +27,44 @@ func (s looker) Observe(context.Context) (declared, observed State, err error) {
 	return nil, nil, err
 }
 
+// loop makes a Loop of the targets of a test, which reports nothing.
+func loop(interval time.Duration, targets ...Target) *Loop {
+	l := &Loop{Now: time.Now, Done: func(Result) {}}
+	for i, target := range targets {
+		l.Schedule.Put(Item{ID: target.ID(), Rank: i, Interval: interval, Target: func() Target { return target }}, time.Now(), 0)
+	}
+	return l
+}
+
 func TestLoop_passesAndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var log []string
 		waits := 0
-		l := &Loop{
-			Interval: 10 * time.Second,
-			Now:      time.Now,
-			List: func(context.Context) ([]Target, error) {
-				return []Target{
-					looker{"a", func() error { panic("boom") }},
-					looker{"b", func() error {
-						if waits++; waits > 3 {
-							return nil
-						}
-						return &Wait{Until: time.Now().Add(4 * time.Second), Reason: "cooling", GiveUp: 8 * time.Second}
-					}},
-				}, nil
-			},
-			Done: func(r Result) {
-				if r.Target == "b" {
-					log = append(log, fmt.Sprintf("%s %v", time.Since(start), r.Err))
-				} else if r.Err == nil {
-					t.Error("the panic was lost")
+		l := loop(10*time.Second,
+			looker{"a", func() error { panic("boom") }},
+			looker{"b", func() error {
+				if waits++; waits > 3 {
+					return nil
 				}
-			},
+				return &Wait{Until: time.Now().Add(4 * time.Second), Reason: "cooling", GiveUp: 8 * time.Second}
+			}})
+		l.Done = func(r Result) {
+			if r.Target == "b" {
+				log = append(log, fmt.Sprintf("%s %s %v", time.Since(start), r.Why, r.Err))
+			} else if r.Err == nil {
+				t.Error("the panic was lost")
+			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 19*time.Second)
 		defer cancel()
 		if err := l.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ended with %v", err)
 		}
-		want := "0s waits until 2000-01-01T00:00:04Z: cooling\n" +
-			"4s waits until 2000-01-01T00:00:08Z: cooling\n" +
-			"8s gave up after 8s: cooling\n" +
-			"12s <nil>"
+		want := "0s new waits until 2000-01-01T00:00:04Z: cooling\n" +
+			"4s wait over waits until 2000-01-01T00:00:08Z: cooling\n" +
+			"8s wait over gave up after 8s: cooling\n" +
+			"12s wait over <nil>"
 		if got := strings.Join(log, "\n"); got != want {
 			t.Errorf("got:\n%s\nwant:\n%s", got, want)
 		}
@@ -126,13 +74,7 @@ func TestLoop_passesAndWaits(t *testing.T) {
 func TestLoop_waitInThePastDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		visits := 0
-		l := &Loop{
-			Interval: time.Minute, Now: time.Now,
-			List: func(context.Context) ([]Target, error) {
-				return []Target{looker{"a", func() error { visits++; return &Wait{Until: time.Now()} }}}, nil
-			},
-			Done: func(Result) {},
-		}
+		l := loop(time.Minute, looker{"a", func() error { visits++; return &Wait{Until: time.Now()} }})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_ = l.Run(ctx)
@@ -142,54 +84,35 @@ func TestLoop_waitInThePastDoesNotSpin(t *testing.T) {
 	})
 }
 
-// A clock that is set back, in the middle of a pass or while a target waits, makes
-// nobody wait for longer.
+// A clock that is set back in the middle of each pass makes nobody wait for longer.
 func TestLoop_clockThatIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var back time.Duration
 		now := func() time.Time { return time.Now().Add(-back) }
-		visits := 0
-		l := &Loop{
-			Interval: time.Second, Now: now,
-			List: func(context.Context) ([]Target, error) {
-				return []Target{looker{"a", func() error {
-					visits++
-					back += time.Hour
-					return nil
-				}}, looker{"b", func() error { return &Wait{Until: now().Add(30 * time.Second)} }}}, nil
-			},
-			Done: func(Result) {},
-		}
+		runs, waits := 0, 0
+		l := loop(time.Second, looker{"a", func() error {
+			runs++
+			back += time.Hour
+			return nil
+		}}, looker{"b", func() error {
+			waits++
+			return &Wait{Until: now().Add(3 * time.Second)}
+		}})
+		l.Now = now
 		ctx, cancel := context.WithTimeout(t.Context(), 9500*time.Millisecond)
 		defer cancel()
 		_ = l.Run(ctx)
-		if visits != 10 {
-			t.Errorf("%d visits in 10 seconds, want one a second", visits)
-		}
-		waits := 0
-		l = &Loop{
-			Interval: time.Second, Now: now,
-			List: func(context.Context) ([]Target, error) {
-				return []Target{looker{"b", func() error { waits++; return &Wait{Until: now().Add(time.Hour)} }}}, nil
-			},
-			Done: func(Result) {},
-		}
-		l.Pass(t.Context())
-		back += time.Hour
-		l.Pass(t.Context())
-		if waits != 2 {
-			t.Errorf("%d visits, want 2: the clock was set back to before the Wait", waits)
+		if runs != 10 || waits != 4 {
+			t.Errorf("%d runs and %d waits in 9.5 seconds, want 10 and 4: one a second, and one in three", runs, waits)
 		}
 	})
 }
 
-func TestLoop_failedListIsAResult(t *testing.T) {
+func TestLoop_failedRefreshIsAResult(t *testing.T) {
 	var got []string
-	l := &Loop{
-		Interval: time.Second, Now: time.Now,
-		List: func(context.Context) ([]Target, error) { return nil, errors.New("no folder") },
-		Done: func(r Result) { got = append(got, fmt.Sprintf("%q %v", r.Target, r.Err)) },
-	}
+	l := loop(time.Second, looker{"a", nil})
+	l.Refresh = func(context.Context) error { return errors.New("no folder") }
+	l.Done = func(r Result) { got = append(got, fmt.Sprintf("%q %v", r.Target, r.Err)) }
 	l.Pass(t.Context())
 	if want := `"" no folder`; strings.Join(got, "|") != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -199,19 +122,13 @@ func TestLoop_failedListIsAResult(t *testing.T) {
 func TestLoop_doAndCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		visits, waiting := 0, true
-		l := &Loop{
-			Interval: time.Hour, Now: time.Now,
-			List: func(context.Context) ([]Target, error) {
-				return []Target{looker{"a", func() error {
-					visits++
-					if waiting {
-						return &Wait{Until: time.Now().Add(time.Hour), Reason: "cooling"}
-					}
-					return nil
-				}}}, nil
-			},
-			Done: func(Result) {},
-		}
+		l := loop(time.Hour, looker{"a", func() error {
+			visits++
+			if waiting {
+				return &Wait{Until: time.Now().Add(time.Hour), Reason: "cooling"}
+			}
+			return nil
+		}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- l.Run(ctx) }()
@@ -250,22 +167,14 @@ func TestLoop_callsAreServedBetweenVisits(t *testing.T) {
 		var log []string
 		called := make(chan error, 1)
 		var l *Loop
-		l = &Loop{
-			Interval: time.Hour, Now: time.Now,
-			List: func(context.Context) ([]Target, error) {
-				return []Target{
-					looker{"a", func() error {
-						go func() {
-							called <- l.Call(t.Context(), func(context.Context) { log = append(log, "call") })
-						}()
-						synctest.Wait()
-						return nil
-					}},
-					looker{"b", nil},
-				}, nil
-			},
-			Done: func(r Result) { log = append(log, r.Target) },
-		}
+		l = loop(time.Hour, looker{"a", func() error {
+			go func() {
+				called <- l.Call(t.Context(), func(context.Context) { log = append(log, "call") })
+			}()
+			synctest.Wait()
+			return nil
+		}}, looker{"b", nil})
+		l.Done = func(r Result) { log = append(log, r.Target) }
 		l.Pass(t.Context())
 		if err := <-called; err != nil || strings.Join(log, " ") != "a call b" {
 			t.Errorf("order %q, %v", log, err)
@@ -276,11 +185,8 @@ func TestLoop_callsAreServedBetweenVisits(t *testing.T) {
 func TestLoop_deadlineOfAVisit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got error
-		l := &Loop{
-			Deadline: time.Second, Interval: time.Hour, Now: time.Now,
-			List: func(context.Context) ([]Target, error) { return []Target{hang{}}, nil },
-			Done: func(r Result) { got = r.Err },
-		}
+		l := loop(time.Hour, hang{})
+		l.Deadline, l.Done = time.Second, func(r Result) { got = r.Err }
 		l.Pass(t.Context())
 		if !errors.Is(got, context.DeadlineExceeded) {
 			t.Errorf("got %v", got)
@@ -300,7 +206,6 @@ func (hang) Observe(ctx context.Context) (declared, observed State, err error) {
 func TestLoop_wakesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		wake := make(chan struct{}, 1)
 		var mu sync.Mutex
 		var passes []time.Duration
 		seen := func() []time.Duration {
@@ -309,14 +214,13 @@ func TestLoop_wakesOnce(t *testing.T) {
 			defer mu.Unlock()
 			return slices.Clone(passes)
 		}
-		l := Loop{
-			Interval: time.Hour, Now: time.Now, Wake: wake, Done: func(Result) {},
-			List: func(context.Context) ([]Target, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				passes = append(passes, time.Since(start))
-				return nil, nil
-			},
+		l := loop(time.Hour)
+		l.Poll = time.Hour
+		l.Refresh = func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			passes = append(passes, time.Since(start))
+			return nil
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -324,7 +228,7 @@ func TestLoop_wakesOnce(t *testing.T) {
 		synctest.Wait()
 		<-time.After(time.Second)
 		for range 5 { // a flood: the first at once, the rest in one pass a pause later
-			wake <- struct{}{}
+			l.Wake()
 			synctest.Wait()
 		}
 		<-time.After(10 * time.Second)
@@ -334,7 +238,69 @@ func TestLoop_wakesOnce(t *testing.T) {
 		}
 		<-time.After(time.Hour)
 		if got := seen(); len(got) != 4 {
-			t.Errorf("passes at %v: the interval counts from the last", got)
+			t.Errorf("passes at %v: Poll counts from the last", got)
+		}
+	})
+}
+
+// What Wake names costs one run and no pass over the others; a stranger is nothing.
+func TestLoop_wakesByName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		l := loop(time.Hour, looker{"a", nil}, looker{"b", nil}, looker{"c", nil})
+		l.Done = func(r Result) { log = append(log, r.Target+" "+string(r.Why)) }
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- l.Run(ctx) }()
+		<-time.After(time.Second)
+		l.Wake("b", "stranger")
+		<-time.After(time.Second)
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+		if got, want := strings.Join(log, ", "), "a new, b new, c new, b asked"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+}
+
+// What changes while a pass runs is taken in before the next run: a target that went
+// is not run, and one that says something else is run as it says now.
+func TestLoop_refreshesBeforeEachRun(t *testing.T) {
+	var log []string
+	change := false
+	var l *Loop
+	l = loop(time.Hour, looker{"a", func() error { change = true; l.Wake(); return nil }}, looker{"b", nil}, looker{"c", nil})
+	l.Refresh = func(context.Context) error {
+		if change {
+			change = false
+			l.Schedule.Remove("b")
+			other := looker{"c", func() error { return errors.New("other") }}
+			l.Schedule.Put(Item{ID: "c", Interval: time.Hour, Target: func() Target { return other }}, time.Now(), 0)
+		}
+		return nil
+	}
+	l.Done = func(r Result) { log = append(log, fmt.Sprint(r.Target, " ", r.Why, " ", r.Err)) }
+	l.Pass(t.Context())
+	l.Pass(t.Context())
+	if got, want := strings.Join(log, ", "), "a new <nil>, c changed other"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// What ran in one pass is due in one pass, however long each run took.
+func TestLoop_passesStayTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begins := 0
+		slow := func() error { <-time.After(300 * time.Millisecond); return nil }
+		l := loop(5*time.Second, looker{"a", slow}, looker{"b", slow}, looker{"c", slow})
+		l.Begin = func(context.Context, int) { begins++ }
+		ctx, cancel := context.WithTimeout(t.Context(), 18*time.Second)
+		defer cancel()
+		_ = l.Run(ctx)
+		if begins != 4 {
+			t.Errorf("%d passes in 18 s, want 4", begins)
 		}
 	})
 }

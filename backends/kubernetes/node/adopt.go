@@ -7,59 +7,54 @@ import (
 	"strings"
 
 	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
+	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/restart"
 )
 
-// contest finds out which NodeConfigs claim what an older one owns.
-func (a *agent) contest() {
-	var all []*nodeconfig.Config
-	for _, e := range a.entries {
-		if e.config != nil {
-			all = append(all, e.claimant())
-		}
-	}
-	lost := nodeconfig.Conflicts(all, &a.machine.Tree.View)
-	for _, e := range a.entries {
-		if e.config != nil {
-			e.lost = lost[e.claimant()]
-		}
-	}
-}
-
-// adopt finds the journals that no visit of a NodeConfig will bring to their end.
-// Before the agent is ready, or what a NodeConfig reads is known, nobody knows which
-// those are: only restarts that are owed whatever a NodeConfig says by now are
-// adopted then.
-func (a *agent) adopt(ctx context.Context, ready bool) {
-	for id, e := range a.entries {
-		if e.kept() {
-			owed := nodeconfig.LeftoverID + strings.TrimSuffix(nodeconfig.FileName(id), nodeconfig.Suffix)
-			if a.entries[owed] != nil {
-				delete(a.entries, owed) // it is the NodeConfig's again
-				a.metrics.Forget(owed)
-			}
-		}
+// adopt finds the journals that no run of a NodeConfig will bring to their end.
+// Before the agent is ready, or what a NodeConfig references is known, nobody knows
+// which those are: only restarts that are pending whatever a NodeConfig says by now
+// are adopted then.
+func (a *agent) adopt(ctx context.Context) {
+	if a.unreached != nil {
+		return
 	}
 	files, err := a.machine.Tree.List(nodeconfig.JournalDir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			a.env.Log.Error("journals of restarts cannot be listed; those of NodeConfigs that are gone wait", "err", err)
+			a.env.Log.Error("cannot list the restart records; those of NodeConfigs that are gone stay pending", "err", err)
 		}
 		return
 	}
-	mine, unread := map[string]bool{}, map[string]bool{}
-	for id, e := range a.entries {
-		mine[nodeconfig.FileName(id)], unread[nodeconfig.FileName(id)] = e.kept(), e.unread()
-	}
 	for _, file := range files {
 		name, ok := strings.CutSuffix(file, nodeconfig.Suffix)
-		if !ok || mine[file] || a.entries[nodeconfig.LeftoverID+name] != nil || (!ready || unread[file]) && !a.certain(ctx, file) {
+		if !ok {
 			continue
 		}
-		a.env.Log.Info("restarts of a NodeConfig that is not kept are pending", "target", name)
-		a.entries[nodeconfig.LeftoverID+name] = &entry{}
+		id, owner := nodeconfig.LeftoverID+name, a.byFile[file]
+		e := a.entries[owner]
+		switch {
+		case e != nil && a.managed(owner, e):
+			if a.entries[id] != nil {
+				a.settle(id) // it is the NodeConfig's again
+			}
+		case a.entries[id] != nil, (!a.began || e != nil && e.unread()) && !a.certain(ctx, file):
+		default:
+			a.env.Log.Info("restarts of a NodeConfig that is not managed are pending", "target", name)
+			left := &entry{}
+			a.entries[id] = left
+			a.loop.Schedule.Put(drift.Item{
+				ID: id, Rank: leftoverRank, Interval: a.settings.DefaultInterval, Target: func() drift.Target { return a.target(id, left) },
+			}, a.env.Now(), 0)
+		}
 	}
+}
+
+// settle forgets restarts that are no longer pending, or no longer without an owner.
+func (a *agent) settle(id string) {
+	delete(a.entries, id)
+	a.loop.Schedule.Remove(id)
+	a.metrics.Forget(id)
 }
 
 // certain reports whether the restarts of a journal are owed whatever the

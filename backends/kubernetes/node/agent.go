@@ -7,16 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 	"time"
-
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 
 	"github.com/tlspu/keel/backends/kubernetes/node/facts"
 	"github.com/tlspu/keel/backends/kubernetes/node/monitor"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
@@ -41,20 +37,24 @@ type agent struct {
 	facts     facts.Store
 	collected time.Time         // when facts were collected
 	told      int               // what the source's told was then
-	edition   int               // number of the facts
 	inputs    nodeconfig.Inputs // of the last time that NodeConfigs were resolved
 	unknown   error             // why they could not be collected last time
 
-	entries   map[string]*entry // by target ID
-	looked    bool              // the source was read once
-	settled   bool              // everything that was there at the start is known
-	blind     error             // why the source could not be read last time
-	unreached error             // why the machine's root could not be opened
-	unswept   bool              // statuses of what is gone may be there
-	unseen    map[string]bool   // names of account
-	renewed   bool              // there was something new while the last pass visited
-	visiting  string            // target ID, for notes
-	queue     int               // of NodeConfigs that are due and do not wait
+	loop    drift.Loop
+	entries map[string]*entry          // by target ID
+	byFile  map[string]string          // names of NodeConfigs, by the file of their journal
+	readers map[string]map[string]bool // IDs of those that reference a ConfigMap or Secret, by its title
+	rewatch bool                       // readers has other titles than the source watches
+
+	looked    bool            // the source was read once
+	settled   bool            // everything that was there at the start is known
+	began     bool            // enough is known to run NodeConfigs
+	blind     error           // why the source could not be read last time
+	unreached error           // why the machine's root could not be opened
+	unswept   bool            // statuses of what is gone may be there
+	unseen    map[string]bool // names of account
+	running   string          // target ID, for notes
+	queue     int             // of what is left of a pass
 	tally     tally
 }
 
@@ -67,7 +67,7 @@ func newAgent(ctx context.Context, env plugin.Env, s settings) (*agent, error) {
 		return nil, err
 	}
 	a := &agent{
-		settings: s, env: env, entries: map[string]*entry{},
+		settings: s, env: env, entries: map[string]*entry{}, byFile: map[string]string{}, readers: map[string]map[string]bool{},
 		metrics: monitor.New(env.Version, env.Handlers.Names()),
 	}
 	open := a.openFolder
@@ -145,26 +145,30 @@ func (a *agent) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// loop makes the loop that visits what is due. The end of ctx keeps no status
+// prepare fills in the loop that runs what is due. The end of ctx keeps no status
 // from being written.
-func (a *agent) loop(ctx context.Context) *drift.Loop {
+func (a *agent) prepare(ctx context.Context) *drift.Loop {
 	writing := context.WithoutCancel(ctx)
-	interval := poll
-	if a.woken != nil {
-		interval = turn
+	l := &a.loop
+	l.Schedule.Backoff = drift.Backoff{Min: time.Second, Max: 5 * time.Minute}
+	l.Refresh, l.Begin, l.Final, l.Now = a.refresh, a.begin, invalidConfig, a.env.Now
+	l.Poll, l.Woken, l.Deadline = poll, a.woken, visitTime
+	l.Options = drift.Options{DryRun: a.settings.DryRun, Lock: a.lock}
+	l.Done = func(res drift.Result) {
+		if ctx.Err() != nil && errors.Is(res.Err, context.Canceled) {
+			a.stopped(res)
+			return
+		}
+		a.done(writing, res)
 	}
-	return &drift.Loop{
-		List: a.list,
-		Done: func(res drift.Result) {
-			if ctx.Err() != nil && errors.Is(res.Err, context.Canceled) {
-				a.stopped(res)
-				return
-			}
-			a.done(writing, res)
-		},
-		Interval: interval, Wake: a.woken, Deadline: visitTime, Now: a.env.Now,
-		Options: drift.Options{DryRun: a.settings.DryRun, Lock: a.lock},
-	}
+	return l
+}
+
+// invalidConfig reports an error in a NodeConfig itself: before it is fixed there is
+// nothing to retry.
+func invalidConfig(err error) bool {
+	exit := (*plugin.Exit)(nil)
+	return errors.As(err, &exit) && exit.Code == nodeconfig.ExitInvalid
 }
 
 // mayChange refuses to change this machine without uid 0. A link to / is / too.
@@ -201,7 +205,7 @@ func (a *agent) lock(ctx context.Context) (func(), error) {
 // finished first.
 func (a *agent) keep(ctx context.Context) error {
 	a.env.Log.Info("agent started", "source", a.settings.Source, "root", a.env.Root, "dry-run", a.settings.DryRun)
-	err := a.loop(ctx).Run(a.marked(ctx))
+	err := a.prepare(ctx).Run(a.marked(ctx))
 	if ctx.Err() != nil {
 		a.env.Log.Info("agent ended")
 		return nil
@@ -213,71 +217,8 @@ func (a *agent) keep(ctx context.Context) error {
 // file lost, whom the lock waits for. In one pass a folder is swept once.
 func (a *agent) marked(ctx context.Context) context.Context {
 	return host.WithNotes(host.WithSweeper(ctx, &a.sweeper), func(note string) {
-		a.env.Log.Warn("noted", "target", a.visiting, "note", note)
+		a.env.Log.Warn("noted", "target", a.running, "note", note)
 	})
-}
-
-// list looks at the source and gives the targets that are due.
-func (a *agent) list(ctx context.Context) ([]drift.Target, error) {
-	now := a.env.Now()
-	a.pulse.Turn(now, visitTime+endTime)
-	changed := a.look()
-	if changed {
-		a.load()
-	}
-	changed, a.renewed = changed || a.renewed, false
-	a.arrive()
-	if a.collect() || changed {
-		a.resolve()
-		a.hold(now)
-	}
-	ready := a.ready()
-	if ready && a.unswept && a.blind == nil && a.source.whole() {
-		a.unswept = false
-		a.reports.sweep(a.named())
-	}
-	if ready && !changed && !a.anyDue(now) {
-		a.metrics.Queue(0)
-		return nil, nil
-	}
-	a.machine.Look.Forget() // a new pass looks anew, also at where links lead
-	a.sweeper.Forget()
-	if a.unreached == nil {
-		a.contest()
-		a.adopt(ctx, ready)
-	}
-	var due []drift.Target
-	a.queue = 0
-	for _, id := range a.order() {
-		e := a.entries[id]
-		if e.waits && e.trigger() != e.visitOf {
-			e.waits = false // left out of one list, the loop forgets until when it was to wait
-			continue
-		}
-		if (ready || e.config == nil) && e.due(now, a.settings.DefaultInterval) {
-			due = append(due, a.target(id, e))
-			if !e.waits {
-				a.queue++
-			}
-		}
-	}
-	a.metrics.Queue(a.queue)
-	return due, ctx.Err()
-}
-
-// refresh takes in what came since the pass began, so that whoever suspends a
-// NodeConfig does not have to wait for all visits before it.
-func (a *agent) refresh() {
-	if len(a.woken) == 0 || !a.look() {
-		return
-	}
-	a.load()
-	a.renewed = true
-	a.resolve()
-	a.hold(a.env.Now())
-	if a.unreached == nil {
-		a.contest()
-	}
 }
 
 // ready reports whether enough is known to visit NodeConfigs: all of them, and the
@@ -304,70 +245,4 @@ func (a *agent) waiting(known bool) error {
 		return errors.Join(a.blind, a.reports.err())
 	}
 	return a.blind
-}
-
-// look takes in what changed in the source, and reports whether there is anything
-// new in it. That it cannot be read is said once.
-func (a *agent) look() (changed bool) {
-	first := !a.looked
-	changed, err := a.source.look(a.settings.Once)
-	if nodeconfig.Text(err) != nodeconfig.Text(a.blind) && a.woken == nil {
-		if err != nil {
-			a.env.Log.Error("cannot read directory; keeping the last valid content of every file", "err", err)
-		} else {
-			a.env.Log.Info("directory can be read again", "config-dir", a.settings.ConfigDir)
-		}
-	}
-	a.blind = err
-	a.looked = a.looked || err == nil
-	return changed || first && a.looked
-}
-
-// order lists the entries: what is owed by NodeConfigs that are gone first.
-func (a *agent) order() []string {
-	return slices.SortedFunc(maps.Keys(a.entries), func(x, y string) int {
-		if gone := strings.HasPrefix(x, nodeconfig.LeftoverID); gone != strings.HasPrefix(y, nodeconfig.LeftoverID) {
-			if gone {
-				return -1
-			}
-			return 1
-		}
-		return strings.Compare(x, y)
-	})
-}
-
-// load brings the entries in line with what the source holds.
-func (a *agent) load() {
-	a.unswept = a.reports != nil
-	configs := a.source.configs()
-	there := map[string]bool{}
-	for _, c := range configs {
-		if c.Name == "" || there[c.Name] {
-			continue
-		}
-		there[c.Name] = true
-		e := a.entries[c.Name]
-		if e == nil {
-			e = &entry{early: !a.settled}
-			a.entries[c.Name] = e
-		}
-		e.config = c
-	}
-	for id, e := range a.entries {
-		if e.config != nil && !there[id] {
-			a.env.Log.Info("NodeConfig is gone; what it did stays", "target", id)
-			a.metrics.Forget(id)
-			delete(a.entries, id)
-		}
-	}
-}
-
-// anyDue reports whether any entry is due.
-func (a *agent) anyDue(now time.Time) bool {
-	for _, e := range a.entries {
-		if e.due(now, a.settings.DefaultInterval) {
-			return true
-		}
-	}
-	return false
 }

@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/test/contract"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 func TestAgent_statusIsWrittenOnlyWhenItIsNews(t *testing.T) {

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // An agentWorld is a machine with an agent, whose clock moves by hand.
@@ -56,7 +55,7 @@ func (w *agentWorld) pass(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = a.close(context.WithoutCancel(t.Context())) })
 		w.agent = a
-		w.loop = a.loop(t.Context())
+		w.loop = a.prepare(t.Context())
 	}
 	w.loop.Pass(t.Context())
 }

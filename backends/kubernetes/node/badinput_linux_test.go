@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,6 +20,7 @@ import (
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/test/kubetest"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // A newer CRD takes any spec, as that of a version to come would take fields this one

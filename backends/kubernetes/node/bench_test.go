@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/plugin"
+	"github.com/tlspu/keel/test/nodetest"
 	"github.com/tlspu/keel/test/recorded"
 )
 
@@ -67,7 +66,7 @@ func BenchmarkAgent_firstPass(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		a.loop(b.Context()).Pass(b.Context())
+		a.prepare(b.Context()).Pass(b.Context())
 		b.ReportMetric(float64(heap()-before)/manyFiles, "B/NodeConfig")
 		_ = a.close(b.Context())
 	}
@@ -82,7 +81,7 @@ func BenchmarkAgent_idlePass(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = a.close(b.Context()) }()
-	loop := a.loop(b.Context())
+	loop := a.prepare(b.Context())
 	loop.Pass(b.Context())
 	for b.Loop() {
 		loop.Pass(b.Context())

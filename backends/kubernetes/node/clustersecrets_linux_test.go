@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	fileplugin "github.com/tlspu/keel/plugins/file"
 	"github.com/tlspu/keel/test/kubetest"
 )

@@ -8,10 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/plugin"

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/render"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 )
 
 // rows gives the first cells of the table whose heading begins with head, without

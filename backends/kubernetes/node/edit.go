@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 )
 
 // An edit is what a file says now, beside what it said before.

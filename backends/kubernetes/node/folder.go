@@ -12,10 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/facts"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
@@ -42,6 +41,10 @@ type folder struct {
 	files    map[string]*file // by name
 	round    int              // of scans
 	held     int              // number of what ConfigMaps and Secrets hold
+	// What changes gave last, and the ConfigMaps and Secrets of number indexed.
+	given   map[string]*nodeconfig.Config
+	data    nodeconfig.Dataset
+	indexed int
 }
 
 // A file is what is known about one file.
@@ -57,13 +60,49 @@ type file struct {
 	data    []*nodeconfig.Datum  // the same
 }
 
-// look looks for files that changed, and reports whether what the folder holds
-// is another than before. With eager a file is read at once; otherwise one that
-// was written a moment ago is left alone until it has not changed for racy,
-// however long that takes, for it may still be growing: a YAML document that is
-// cut off may be valid. When the folder itself cannot be read everything stays as
-// it was.
-func (f *folder) look(eager bool) (changed bool, err error) {
+// changes looks for files that changed, and gives what the directory holds now and
+// did not hold before. With eager a file is read at once; otherwise one that was
+// written a moment ago is left alone until it has not changed for racy, however
+// long that takes, for it may still be growing: a YAML document that is cut off may
+// be valid. When the directory itself cannot be read everything stays as it was.
+func (f *folder) changes(eager bool) (c changes, err error) {
+	changed, err := f.scan(eager)
+	if changed {
+		c = f.compare()
+	}
+	return c, err
+}
+
+// compare gives what is another than what was given before.
+func (f *folder) compare() (c changes) {
+	before := f.given
+	f.given = map[string]*nodeconfig.Config{}
+	for _, config := range f.configs() {
+		if config.Name == "" || f.given[config.Name] != nil {
+			continue
+		}
+		f.given[config.Name] = config
+		if config != before[config.Name] {
+			c.updated = append(c.updated, config)
+		}
+	}
+	for name := range before {
+		if f.given[name] == nil {
+			c.deleted = append(c.deleted, name)
+		}
+	}
+	if f.held != f.indexed || f.data == nil {
+		titles := nodeconfig.Dataset{}
+		maps.Copy(titles, f.data)
+		f.data, f.indexed = f.index(), f.held
+		maps.Copy(titles, f.data)
+		c.data = slices.Collect(maps.Keys(titles))
+	}
+	return c
+}
+
+// scan reads the files that changed, and reports whether any says something else.
+func (f *folder) scan(eager bool) (changed bool, err error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
 		return false, fmt.Errorf("read folder %s: %w", f.dir, nodeconfig.Cause(err))
@@ -211,26 +250,26 @@ func (f *folder) configs() []*nodeconfig.Config {
 	return configs
 }
 
-// find finds in what the files hold for templates.
-func (f *folder) find() func(title string) (*v1alpha1.Data, error) {
+// index finds ConfigMaps and Secrets in what the files hold.
+func (f *folder) index() nodeconfig.Dataset {
 	var data []*nodeconfig.Datum
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		data = append(data, f.files[name].data...)
 	}
-	return nodeconfig.Index(data).Find
+	return nodeconfig.Index(data)
 }
 
-// want has nothing to do: the files are read as they are.
-func (f *folder) want([]string) {}
+func (f *folder) get(title string) (*v1alpha1.Data, error) { return f.data.Find(title) }
 
-func (f *folder) edition() int { return f.held }
+// watch has nothing to do: the files are read as they are.
+func (f *folder) watch([]string) {}
 
-func (f *folder) gather(files *host.View) (facts.Facts, []string, error) {
+func (f *folder) collectFacts(files *host.View) (facts.Facts, []string, error) {
 	return nodeconfig.Gather(files, f.facts)
 }
 
-// told never changes: the file of facts is looked at when facts are collected.
-func (f *folder) told() int { return 0 }
+// factsVersion never changes: the file of facts is read when facts are collected.
+func (f *folder) factsVersion() int { return 0 }
 
 // nameless lists what is wrong with files and documents that have no NodeConfig's
 // name to go with.
@@ -254,9 +293,9 @@ func (f *folder) nameless() (unread, invalid []error) {
 	return unread, invalid
 }
 
-// whole reports whether every document of the folder could be read, so that a
+// complete reports whether every document of the folder could be read, so that a
 // name which none of them has is gone for certain.
-func (f *folder) whole() bool {
+func (f *folder) complete() bool {
 	for _, known := range f.files {
 		if known.err != nil || !known.read {
 			return false

@@ -10,13 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // now is when tests begin.
@@ -59,7 +57,7 @@ func (f *testFolder) poll(t *testing.T) (changed bool) {
 	t.Helper()
 	for range 3 {
 		f.clock = f.clock.Add(poll)
-		again, err := f.look(false)
+		again, err := f.scan(false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +166,7 @@ func TestFolder_filesThatAreReplaced(t *testing.T) {
 func TestFolder_writeWithinATick(t *testing.T) {
 	f := newTestFolder(t)
 	f.write(t, "a.yaml", nodetest.Doc("a", "one"))
-	if _, err := f.look(true); err != nil {
+	if _, err := f.scan(true); err != nil {
 		t.Fatal(err)
 	}
 	f.want(t, map[string]string{"a": "one"})
@@ -233,10 +231,10 @@ func TestFolder_waitsForAWriter(t *testing.T) {
 	f := newTestFolder(t)
 	whole := nodetest.Doc("a", "one")
 	f.write(t, "a.yaml", whole[:len(whole)-20])
-	if changed, err := f.look(false); changed || err != nil {
+	if changed, err := f.scan(false); changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
-	if f.whole() {
+	if f.complete() {
 		t.Error("the folder is whole although a file was not read")
 	}
 	f.write(t, "a.yaml", whole)
@@ -264,7 +262,7 @@ func TestFolder_waitsUntilAFileIsStill(t *testing.T) {
 			for i := range 20 {
 				f.clock = f.clock.Add(poll)
 				grow(len(whole) - 20 + i)
-				if changed, err := f.look(false); changed || err != nil {
+				if changed, err := f.scan(false); changed || err != nil {
 					t.Fatalf("after %d writes: changed %v, error %v", i+1, changed, err)
 				}
 			}
@@ -290,7 +288,7 @@ func TestFolder_keepsWhatAFileSaidWhileItGrows(t *testing.T) {
 	for i := range 5 {
 		f.clock = f.clock.Add(poll)
 		f.write(t, "a.yaml", two+strings.Repeat("#", i))
-		if _, err := f.look(false); err != nil {
+		if _, err := f.scan(false); err != nil {
 			t.Fatal(err)
 		}
 		f.want(t, map[string]string{"a": "one"})
@@ -313,7 +311,7 @@ func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
 			f.write(t, "a.yaml", tt.content)
 			f.poll(t)
 			f.want(t, map[string]string{"a": "one (" + tt.err + ")", "b": "one (" + tt.err + ")"})
-			if f.whole() {
+			if f.complete() {
 				t.Error("the folder is whole")
 			}
 			f.write(t, "a.yaml", tt.content+"\n# another\n")
@@ -324,7 +322,7 @@ func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
 			f.write(t, "a.yaml", nodetest.Doc("a", "one"))
 			f.poll(t)
 			f.want(t, map[string]string{"a": "one"})
-			if !f.whole() {
+			if !f.complete() {
 				t.Error("the folder is not whole again")
 			}
 		})
@@ -394,7 +392,7 @@ func TestFolder_thatIsGoneRemovesNothing(t *testing.T) {
 	if err := os.Rename(f.dir, f.dir+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if changed, err := f.look(false); changed || err == nil || !errors.Is(err, os.ErrNotExist) {
+	if changed, err := f.scan(false); changed || err == nil || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	f.want(t, map[string]string{"a": "one"})

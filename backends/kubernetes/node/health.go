@@ -56,7 +56,7 @@ func (a *agent) account() {
 			a.unseen = s.names()
 		}
 	}
-	whole := a.blind == nil && a.source.whole()
+	whole := a.blind == nil && a.source.complete()
 	for name := range a.unseen {
 		switch {
 		case a.entries[name] != nil:

@@ -10,13 +10,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/cluster"
 	"github.com/tlspu/keel/backends/kubernetes/node/monitor"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/plugin"
 )
 
@@ -48,7 +47,7 @@ func (a *agent) openCluster(ctx context.Context) (err error) {
 		namespaces = []string{client.Namespace}
 	}
 	c := cluster.New(cluster.Options{Client: client, Node: s.NodeName, Namespaces: namespaces, Log: a.env.Log})
-	a.source = &clustered{cluster: c, handlers: a.env.Handlers, log: a.env.Log, known: map[string]*nodeconfig.Config{}}
+	a.source = &clustered{cluster: c, handlers: a.env.Handlers, log: a.env.Log}
 	a.woken = c.Woken()
 	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // what the last visit came to is still sent
 	a.ends = append(a.ends, func(context.Context) error { stop(); c.Wait(); return nil })
@@ -108,21 +107,18 @@ func (t told) sweep(names map[string]bool) {
 	t.Sweep(func(name string) bool { return names[name] })
 }
 
-// settle waits, before a single pass, until everything is known that decides what
-// is visited and what for.
-func (a *agent) settle(ctx context.Context) error {
+// await waits, before a single pass, until everything is known that decides what is
+// run and what for.
+func (a *agent) await(ctx context.Context) error {
 	if a.woken == nil {
 		return nil
 	}
 	waiting, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
+	a.prepare(ctx)
 	for {
-		changed := a.look()
-		if changed {
-			a.load()
-		}
-		if a.collect() || changed {
-			a.resolve()
+		if err := a.refresh(ctx); err != nil {
+			return err
 		}
 		missing := a.missing()
 		if missing == nil {

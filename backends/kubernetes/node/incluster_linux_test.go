@@ -12,16 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
-	"github.com/tlspu/keel/test/nodetest"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/kubetest"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 type body = map[string]any

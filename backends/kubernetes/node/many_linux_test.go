@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/test/kubetest"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // A counter is a handler that finds everything in order, and counts.
@@ -188,7 +187,7 @@ func TestCluster_whatIsGoneIsForgotten(t *testing.T) {
 	if err := w.end(); err != nil {
 		t.Error(err)
 	}
-	if n, known := len(w.agent.entries), len(w.agent.source.(*clustered).known); n != 1 || known != 1 {
+	if n, known := len(w.agent.entries), len(w.agent.byFile); n != 1 || known != 1 {
 		t.Errorf("%d entries of %d NodeConfigs, want that of %s", n, known, lastly)
 	}
 }

@@ -3,26 +3,26 @@ package node
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
-	"github.com/tlspu/keel/test/nodetest"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/cluster"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/restart"
 	"github.com/tlspu/keel/test/kubetest"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // starts is how often a unit was started.
@@ -288,14 +288,16 @@ func TestAgent_journalOfWhatIsNotRead(t *testing.T) {
 		{"it is kept", true, nil, ""},
 		{"it cannot be kept", true, errors.New("a mistake"), "broken made making"},
 	} {
-		a := &agent{env: w.Env, machine: m, entries: map[string]*entry{}}
+		w.Env.Now = func() time.Time { return now }
+		a := &agent{env: w.Env, machine: m, began: tt.ready, entries: map[string]*entry{}, byFile: map[string]string{}}
 		for _, name := range []string{"broken", "made", "making"} {
 			c := &nodeconfig.Config{Name: name, Err: tt.err}
 			a.entries[name] = &entry{config: c, of: c, content: c}
+			a.byFile[nodeconfig.FileName(name)] = name
 		}
-		a.adopt(t.Context(), tt.ready)
+		a.adopt(t.Context())
 		var got []string
-		for _, id := range a.order() {
+		for _, id := range slices.Sorted(maps.Keys(a.entries)) {
 			if name, is := strings.CutPrefix(id, nodeconfig.LeftoverID); is {
 				got = append(got, name)
 			}

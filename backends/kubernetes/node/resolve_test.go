@@ -9,14 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 	fileplugin "github.com/tlspu/keel/plugins/file"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // factsFile writes the file of --facts.
@@ -104,7 +102,7 @@ func TestAgent_factsCannotBeCollected(t *testing.T) {
 	if got := w.content(t, "a"); got != "n1" {
 		t.Errorf("content %q", got)
 	}
-	if n := strings.Count(w.log.String(), "facts cannot be collected"); n != 1 {
+	if n := strings.Count(w.log.String(), "collecting facts failed"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, &w.log)
 	}
 	w.stop(t)

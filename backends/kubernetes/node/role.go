@@ -9,20 +9,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/plugin"
 )
 
 const (
-	// poll is the time between two looks at a folder, and at what is due.
+	// poll is the time between two looks at the source, the root and the age of facts.
+	// An API server's changes come by themselves besides.
 	poll = 2 * time.Second
-	// turn is the time between two looks at what is due where changes come by
-	// themselves: it asks nobody.
-	turn = 250 * time.Millisecond
 	// visitTime is how long one visit may take: a package transaction of half an
 	// hour, and restarts.
 	visitTime = time.Hour

@@ -9,15 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/core/restart"
 	"github.com/tlspu/keel/test/contract"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 func TestAgent_dryRunWritesNothing(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 )
@@ -31,9 +30,13 @@ func (a *agent) arrive() {
 	}
 	a.unreached = err
 	a.collected = time.Time{} // what is known of the other machine is not of this one
-	for _, e := range a.entries {
+	for id, e := range a.entries {
 		e.visited = false
+		if e.config != nil {
+			a.machine.Claims.Set(id, e.claimant())
+		}
 	}
+	a.loop.Schedule.All(a.env.Now())
 }
 
 // reopen opens the machine at the root's path in place of the one that was open.

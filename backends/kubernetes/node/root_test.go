@@ -7,11 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // What lies at the root's path is what is kept: a disk that is mounted late, an

@@ -14,12 +14,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tlspu/keel/api/v1alpha1"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"

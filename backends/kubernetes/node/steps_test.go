@@ -2,14 +2,9 @@ package node
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
-	"github.com/tlspu/keel/test/nodetest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,8 +13,9 @@ import (
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/node/facts"
 	"github.com/tlspu/keel/backends/kubernetes/node/monitor"
+	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/plugin"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // Steps of the loop, as docs/develop/architecture.md lists them. Rendering has its
@@ -35,7 +31,8 @@ func TestEntry_interval(t *testing.T) {
 		{"its own", entry{config: &nodeconfig.Config{Interval: 10 * time.Second}}, 10 * time.Second},
 		{"nothing but a journal", entry{}, 10 * time.Minute},
 	} {
-		if got := tt.entry.interval(10 * time.Minute); got != tt.want {
+		a := &agent{settings: settings{DefaultInterval: 10 * time.Minute}}
+		if got := a.interval(&tt.entry); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 	}
@@ -111,40 +108,6 @@ func TestExcludes(t *testing.T) {
 	}
 }
 
-func TestEntry_due(t *testing.T) {
-	const interval = 10 * time.Minute
-	for _, tt := range []struct {
-		name   string
-		change func(e *entry)
-		after  time.Duration
-		want   bool
-	}{
-		{name: "just visited", change: func(*entry) {}},
-		{name: "its interval is not over", change: func(*entry) {}, after: interval - 1},
-		{name: "its interval is over", change: func(*entry) {}, after: interval, want: true},
-		{name: "the clock was set back", change: func(*entry) {}, after: -time.Second, want: true},
-		{name: "never visited", change: func(e *entry) { e.visited = false }, want: true},
-		{name: "it says something else", change: func(e *entry) { says(e, func(c *nodeconfig.Config) { c.Generation++ }) }, want: true},
-		{name: "it is held for a moment", change: func(e *entry) { says(e, func(c *nodeconfig.Config) { c.Generation++ }); e.from = now.Add(time.Minute) }},
-		{name: "it was held for a moment", change: func(e *entry) { says(e, func(c *nodeconfig.Config) { c.Generation++ }); e.from = now.Add(time.Minute) }, after: time.Minute, want: true},
-		{name: "another one owns what it claims", change: func(e *entry) { e.lost = errors.New("belongs to b") }, want: true},
-		{name: "it failed", change: func(e *entry) { e.failing, e.retry = true, backoff().Started(e.retry, now) }},
-		{name: "it failed, and has waited", change: func(e *entry) { e.failing, e.retry = true, backoff().Started(e.retry, now) }, after: time.Second, want: true},
-		{name: "it failed, and is mended", change: func(e *entry) {
-			e.failing, e.retry = true, backoff().Started(e.retry, now)
-			says(e, func(c *nodeconfig.Config) { c.Generation++ })
-		}, want: true},
-		{name: "it waits: the loop knows for how long", change: func(e *entry) { e.waits = true }, want: true},
-	} {
-		_, e := holds(t)
-		e.from = now
-		tt.change(e)
-		if got := e.due(now.Add(tt.after), interval); got != tt.want {
-			t.Errorf("%s: due %v, want %v", tt.name, got, tt.want)
-		}
-	}
-}
-
 // Looking a handler up, and validation.
 func TestNewConfig_judges(t *testing.T) {
 	for name, tt := range map[string]struct{ spec, want string }{
@@ -213,7 +176,7 @@ func TestEntry_status(t *testing.T) {
 			s.Message = cut("configuration in place; unknown and without effect: "+strings.Repeat("spec.a, ", 100), v1alpha1.MaxMessage)
 		}},
 	} {
-		_, e := holds(t)
+		_, e := scheduled(t)
 		if tt.change != nil {
 			tt.change(e)
 		}
@@ -221,36 +184,6 @@ func TestEntry_status(t *testing.T) {
 		tt.want(&want)
 		if diff := cmp.Diff(want, e.status(tt.res, at)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
-	}
-}
-
-// A Wait is no failure, a mistake is not tried again, and everything else is after a
-// pause.
-func TestEntry_note(t *testing.T) {
-	for _, tt := range []struct {
-		name           string
-		err            error
-		failing, waits bool
-	}{
-		{name: "success"},
-		{name: "a Wait", err: fmt.Errorf("ensure: %w", &drift.Wait{Until: now, Reason: "dpkg is busy"}), waits: true, failing: true}, // as before
-		{name: "a mistake in the NodeConfig", err: fmt.Errorf("a: %w", &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: errors.New("no path")})},
-		{name: "a machine that cannot be read", err: &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: errors.New("no root")}, failing: true},
-		{name: "a failure", err: errors.New("disk on fire"), failing: true},
-	} {
-		_, e := holds(t)
-		e.failing, e.retry = true, backoff().Started(drift.BackoffState{}, now)
-		before := e.retry
-		e.note(drift.Result{Err: tt.err}, now)
-		if e.failing != tt.failing || e.waits != tt.waits {
-			t.Errorf("%s: failing %v, waits %v", tt.name, e.failing, e.waits)
-		}
-		if counted := e.retry != before; tt.waits && counted {
-			t.Errorf("%s: it counts as a failure", tt.name)
-		}
-		if e.visitOf != e.trigger() || !e.visited || e.last != now {
-			t.Errorf("%s: the visit is not noted", tt.name)
 		}
 	}
 }

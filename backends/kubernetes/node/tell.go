@@ -38,14 +38,14 @@ func (a *agent) tell(name string, e *entry, was before, res drift.Result) {
 		return
 	}
 	event := func(kind, reason, message string) {
-		a.events.Event(name, e.config.Uid, kind, reason, cut(message, v1alpha1.MaxMessage))
+		a.events.Event(name, e.config.UID, kind, reason, cut(message, v1alpha1.MaxMessage))
 	}
 	said := shown(res.Err)
 	if res.Changed {
 		event(corev1.EventTypeNormal, reasonChanged, did(res))
 	}
 	switch {
-	case res.Err != nil && said != was.said && e.lost != nil:
+	case res.Err != nil && said != was.said && a.machine.Claims.Conflict(name) != nil:
 		event(corev1.EventTypeWarning, reasonConflict, said)
 	case res.Err != nil && said != was.said:
 		event(corev1.EventTypeWarning, reasonFailed, said)

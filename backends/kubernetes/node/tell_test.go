@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // heard are Events, a line each.

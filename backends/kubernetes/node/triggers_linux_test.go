@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/test/kubetest"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // What causes a visit, and what does not.

@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/plugin"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // slow is setting, and says when it begins to change the machine and when it has.

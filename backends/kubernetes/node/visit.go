@@ -6,59 +6,46 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
-
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 )
 
-// target makes the target of an entry, when its visit begins.
+// target makes the target of an entry, when its run begins.
 func (a *agent) target(id string, e *entry) drift.Target {
-	e.target = &lazy{id: id, now: a.env.Now, make: func() drift.Planner {
-		a.visiting = id
-		a.pulse.Turn(a.env.Now(), visitTime+endTime)
-		a.refresh()
-		if a.entries[id] != e || e.unread() {
-			e.target = nil // nothing is told of this visit
-			return nodeconfig.Skip(id, nodeconfig.Gone)
-		}
-		if a.unreached != nil {
-			return unreached(id, a.unreached)
-		}
-		if e.config == nil {
-			return a.machine.Leftover(strings.TrimPrefix(id, nodeconfig.LeftoverID))
-		}
-		c := e.config
-		if e.of != nil {
-			c = e.of.Resolve(a.inputs, a.env.Handlers) // what it gives is not kept in memory
-		}
-		return a.machine.Target(id, c, e.lost)
-	}}
-	return e.target
+	a.running = id
+	a.pulse.Turn(a.env.Now(), visitTime+endTime)
+	switch {
+	case a.unreached != nil:
+		return unreached(id, a.unreached)
+	case e.config == nil:
+		return a.machine.Leftover(strings.TrimPrefix(id, nodeconfig.LeftoverID))
+	case e.of == nil:
+		return a.machine.Target(id, e.config)
+	}
+	return a.machine.Target(id, e.of.Resolve(a.inputs, a.env.Handlers)) // what it gives is not kept in memory
 }
 
 // done takes down what became of a visit, logs it, and writes the status.
 func (a *agent) done(ctx context.Context, res drift.Result) {
 	e := a.entries[res.Target]
-	switch {
-	case res.Target == "":
-		a.env.Log.Error("pass ended early", "err", res.Err)
+	if e == nil {
+		if res.Err != nil && ctx.Err() == nil {
+			a.env.Log.Error("pass ended early", "err", res.Err)
+		}
 		return
-	case e == nil || e.target == nil:
-		return // it went while others were visited
 	}
-	now := a.env.Now()
-	took := now.Sub(e.target.began)
-	if !e.waits && a.queue > 0 {
-		a.queue--
-		a.metrics.Queue(a.queue)
-	}
+	now, took := a.env.Now(), res.Took
+	a.queue = max(a.queue-1, 0)
+	a.metrics.Queue(a.queue)
 	was := before{e.pending, e.said}
-	e.note(res, now)
+	wait := (*drift.Wait)(nil)
+	e.waits, e.visited, e.visitOf = errors.As(res.Err, &wait), true, e.scheduled
 	e.pending = a.owed(ctx, res)
 	res.Err = withMistake(e.config, res.Err)
 	a.log(e, res, took)
@@ -67,10 +54,9 @@ func (a *agent) done(ctx context.Context, res drift.Result) {
 	a.tally.add(a.env.Out, res, a.settings)
 	switch {
 	case e.config != nil && a.reports != nil && !e.waits:
-		a.reports.save(ctx, res.Target, e.config.Uid, e.status(res, now))
+		a.reports.save(ctx, res.Target, e.config.UID, e.status(res, now))
 	case e.config == nil && res.Err == nil && !a.settings.DryRun:
-		delete(a.entries, res.Target) // nothing is owed any more
-		a.metrics.Forget(res.Target)
+		a.settle(res.Target)
 	}
 }
 
@@ -148,12 +134,12 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 
 // once makes one pass over everything and gives the exit code.
 func (a *agent) once(ctx context.Context) error {
-	if err := a.settle(ctx); err != nil {
+	if err := a.await(ctx); err != nil {
 		return err
 	}
-	a.loop(ctx).Pass(a.marked(ctx))
+	a.prepare(ctx).Pass(a.marked(ctx))
 	if ctx.Err() != nil {
-		for _, id := range a.order() {
+		for _, id := range slices.Sorted(maps.Keys(a.entries)) {
 			if !a.entries[id].visited {
 				a.tally.print(a.env.Out, "not begun", id, "")
 			}

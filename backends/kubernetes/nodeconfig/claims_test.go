@@ -2,8 +2,10 @@ package nodeconfig
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -51,7 +53,22 @@ func linked(t *testing.T) *host.View {
 	return v
 }
 
-func TestConflicts(t *testing.T) {
+// conflicts gives what Claims says of each of configs.
+func conflicts(configs []*Config, machine *host.View) map[*Config]error {
+	claims := NewClaims(machine)
+	for _, c := range configs {
+		claims.Set(c.Name, c)
+	}
+	lost := map[*Config]error{}
+	for _, c := range configs {
+		if err := claims.Conflict(c.Name); err != nil {
+			lost[c] = err
+		}
+	}
+	return lost
+}
+
+func TestClaims(t *testing.T) {
 	mistake := func(c *Config) *Config {
 		c.Err = errors.New("mode: 8888")
 		return c
@@ -98,7 +115,7 @@ func TestConflicts(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for range 2 {
 				var got []string
-				lost := Conflicts(tt.configs, machine)
+				lost := conflicts(tt.configs, machine)
 				for _, c := range slices.SortedFunc(maps.Keys(lost), func(a, b *Config) int { return strings.Compare(a.Name, b.Name) }) {
 					got = append(got, c.Name+": "+lost[c].Error())
 				}
@@ -112,11 +129,127 @@ func TestConflicts(t *testing.T) {
 }
 
 // Without a machine only the paths count.
-func TestConflicts_literally(t *testing.T) {
+func TestClaims_literally(t *testing.T) {
 	a, b, c := claiming("a", 0, "path:/etc/x", "file:/etc/x"), claiming("b", 0, "path:/link/x"), claiming("c", 0, "path:/etc/./x")
-	lost := Conflicts([]*Config{a, b, c}, nil)
+	lost := conflicts([]*Config{a, b, c}, nil)
 	if len(lost) != 1 || lost[c] == nil {
 		t.Errorf("lost: %v, want c only", lost)
+	}
+}
+
+// What changes is told, and only that: a conflict that comes, moves and goes.
+func TestClaims_changed(t *testing.T) {
+	claims := NewClaims(linked(t))
+	steps := []struct {
+		name string
+		do   func()
+		want []string
+	}{
+		{"alone", func() { claims.Set("b", claiming("b", 2, "path:/etc/x")) }, nil},
+		{"a younger one", func() { claims.Set("c", claiming("c", 3, "path:/etc/x", "path:/etc/y")) }, []string{"c"}},
+		{"the same again", func() { claims.Set("c", claiming("c", 3, "path:/etc/x", "path:/etc/y")) }, nil},
+		{"an older one, through a symlink", func() { claims.Set("a", claiming("a", 1, "path:/link/x")) }, []string{"b", "c"}},
+		{"nothing in common", func() { claims.Set("d", claiming("d", 4, "path:/etc/z")) }, nil},
+		{"what another lost is free", func() { claims.Set("e", claiming("e", 5, "path:/etc/y")) }, nil},
+		{"the oldest goes", func() { claims.Remove("a") }, []string{"b", "c"}},
+		{"and claims nothing any more", func() { claims.Set("b", claiming("b", 2)) }, []string{"c", "e"}},
+	}
+	for _, step := range steps {
+		step.do()
+		if diff := cmp.Diff(step.want, claims.Changed()); diff != "" {
+			t.Errorf("%s: changed (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// However claims change, what is known afterwards is what all of them, taken down
+// afresh, come to.
+func TestClaims_areAsIfTakenDownAfresh(t *testing.T) {
+	for seed := range uint64(100) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		claims, now := NewClaims(nil), map[string]*Config{}
+		for range 60 {
+			name := string(rune('a' + r.IntN(8)))
+			if r.IntN(4) == 0 {
+				claims.Remove(name)
+				delete(now, name)
+			} else {
+				var some []string
+				for range r.IntN(4) {
+					some = append(some, "x:"+string(rune('k'+r.IntN(6))))
+				}
+				now[name] = claiming(name, r.IntN(5), some...)
+				claims.Set(name, now[name])
+			}
+			lost := conflicts(slices.Collect(maps.Values(now)), nil)
+			for name, c := range now {
+				if got, want := Text(claims.Conflict(name)), Text(lost[c]); got != want {
+					t.Fatalf("seed %d: %s: got %q, want %q", seed, name, got, want)
+				}
+			}
+		}
+	}
+}
+
+// A path longer than any system takes is invalid, and nothing is looked up for it:
+// neither time nor memory goes into its levels.
+func TestClaims_pathsWithoutEnd(t *testing.T) {
+	w := newWorld(t)
+	w.Env.Handlers.Register("file", filehandler.New())
+	long := keptFile("long", "path: "+strings.Repeat("/a", 100_000)+", content: a")
+	if set := read(w.Env, []plugin.Doc{long}); len(set.configs[0].claims) > 0 || set.configs[0].Err == nil {
+		t.Errorf("%d claims, error %.100v: want none, and an error", len(set.configs[0].claims), set.configs[0].Err)
+	}
+}
+
+// A directory that the older NodeConfig makes is found behind the symlink of the
+// younger one in the same run.
+func TestKind_directoryThatARunMakes(t *testing.T) {
+	for _, names := range [][2]string{{"a", "b"}, {"b", "a"}} { // the older one is a, whichever comes first
+		w := newWorld(t)
+		w.Env.Handlers.Register("file", filehandler.New())
+		if err := os.Symlink("/opt/app", filepath.Join(w.Env.Root, "srv-link")); err != nil {
+			t.Fatal(err)
+		}
+		docs := []plugin.Doc{keptFile("a", "path: /opt/app/f, content: older"), keptFile("b", "path: /srv-link/f, content: younger")}
+		if names[0] == "b" {
+			slices.Reverse(docs)
+		}
+		ts, err := targets(t.Context(), w.Env, docs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := map[string]string{}
+		for _, target := range ts {
+			said[target.ID()] = Text(drift.Ensure(t.Context(), target.(drift.Planner), drift.Options{}).Err)
+		}
+		content, err := os.ReadFile(filepath.Join(w.Env.Root, "opt/app/f"))
+		if string(content) != "older" || err != nil || said["a"] != "" {
+			t.Errorf("%v: content %q, %v, want that of the older; errors %q", names, content, err, said)
+		}
+		if names[0] == "a" && !strings.Contains(said["b"], "belongs to the older NodeConfig a") {
+			t.Errorf("said of the younger: %q", said["b"])
+		}
+	}
+}
+
+// Claims on one thing by all, and on one each: the cost grows with their number only.
+func BenchmarkClaims(b *testing.B) {
+	for _, n := range []int{1000, 4000} {
+		for name, claim := range map[string]func(i int) string{
+			"one thing": func(int) string { return "path:/etc/x" },
+			"one each":  func(i int) string { return fmt.Sprintf("path:/etc/%d", i) },
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				for b.Loop() {
+					claims := NewClaims(nil)
+					for i := range n {
+						claims.Set(fmt.Sprint(i), claiming(fmt.Sprint(i), 0, claim(i)))
+					}
+					claims.Changed()
+				}
+			})
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ type Config struct {
 	Source     string // the document, for messages
 	Name       string // of the NodeConfig; empty where the document does not tell
 	Handler    string // spec.type
-	Uid        types.UID
+	UID        types.UID
 	Created    time.Time
 	Generation int64
 	Spec       v1alpha1.NodeConfigSpec // empty when packed
@@ -68,7 +68,7 @@ type Config struct {
 func New(source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) *Config {
 	nc := doc.NodeConfig
 	c := &Config{
-		Source: source, Name: nc.Name, Handler: nc.Spec.Type, Uid: nc.UID, Created: nc.CreationTimestamp.Time, Generation: nc.Generation,
+		Source: source, Name: nc.Name, Handler: nc.Spec.Type, UID: nc.UID, Created: nc.CreationTimestamp.Time, Generation: nc.Generation,
 		Spec: nc.Spec, Suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), Err: doc.Err,
 	}
 	c.Ignored = idleParams(nc.Spec, handlers)
@@ -123,9 +123,8 @@ func judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handl
 		return fmt.Errorf("spec.type: %w", err)
 	}
 	errs := []error{h.Validate(spec.Params)}
-	listed := render.Data{ConfigMaps: names(spec.ConfigMaps), Secrets: names(spec.Secrets)}
 	for _, key := range slices.Sorted(maps.Keys(spec.Params)) {
-		if err := render.Check(spec.Params[key], listed); err != nil {
+		if err := render.Check(spec.Params[key], len(spec.Secrets) > 0); err != nil {
 			errs = append(errs, fmt.Errorf("spec.params.%s: %w", key, err))
 		}
 	}
@@ -134,20 +133,11 @@ func judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handl
 			errs = append(errs, v1alpha1.CheckUnit(unit))
 			continue
 		}
-		if err := render.Check(unit, listed); err != nil {
+		if err := render.Check(unit, len(spec.Secrets) > 0); err != nil {
 			errs = append(errs, fmt.Errorf("spec.services[%d]: %w", i, err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// names are the objects that refs list, of which nothing but the name is known.
-func names(refs []v1alpha1.DataRef) []render.Object {
-	objects := make([]render.Object, len(refs))
-	for i, ref := range refs {
-		objects[i].As = ref.As
-	}
-	return objects
 }
 
 // Effective is the content that is to be kept, or nil.

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/contract"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // TestTargets_contract holds every sort of target that comes from documents to

@@ -7,14 +7,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/contract"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // Killed before or after any step, no restart is lost, and none is made that a
@@ -54,7 +53,7 @@ func killed(t *testing.T, journal string) {
 				return drift.Result{Err: err}
 			}
 			c := read(env, []plugin.Doc{{Source: "one.yaml", Data: []byte(settingDoc + services)}}).configs[0]
-			return drift.Ensure(ctx, m.Target("one", c, nil), drift.Options{Hook: hook, Lock: func(ctx context.Context) (func(), error) {
+			return drift.Ensure(ctx, m.Target("one", c), drift.Options{Hook: hook, Lock: func(ctx context.Context) (func(), error) {
 				return m.Tree.Lock(ctx, "test")
 			}})
 		},

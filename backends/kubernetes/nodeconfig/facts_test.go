@@ -7,11 +7,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/core/plugin"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // printed runs the subcommand facts on a machine with an os-release.

@@ -3,7 +3,6 @@ package nodeconfig
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"gopkg.in/yaml.v3"
 
@@ -35,14 +34,14 @@ func validate(_ context.Context, env plugin.Env, docs []plugin.Doc) []error {
 		}
 	}
 	errs := make([]error, len(docs))
-	lost := Conflicts(set.known(), nil)
+	claims := NewClaims(nil)
+	set.claim(claims)
 	for i, c := range set.configs {
-		switch {
-		case c == nil:
+		if c == nil {
 			errs[i] = set.data[i].Err
-		case c.Err != nil || lost[c] != nil:
-			errs[i] = errors.Join(c.Err, lost[c])
-		default:
+			continue
+		}
+		if errs[i] = errors.Join(c.Err, claims.Conflict(set.id(i))); errs[i] == nil {
 			errs[i] = unknown
 		}
 	}
@@ -77,9 +76,23 @@ func read(env plugin.Env, docs []plugin.Doc) documents {
 	return set
 }
 
-// known lists the NodeConfigs.
-func (s documents) known() []*Config {
-	return slices.DeleteFunc(slices.Clone(s.configs), func(c *Config) bool { return c == nil })
+// id names the target of a NodeConfig: by its name, which is no other's, or by its
+// document.
+func (s documents) id(i int) string {
+	c := s.configs[i]
+	if c.Name == "" || c.twice {
+		return c.Source
+	}
+	return c.Name
+}
+
+// claim takes down what the NodeConfigs claim.
+func (s documents) claim(claims *Claims) {
+	for i, c := range s.configs {
+		if c != nil {
+			claims.Set(s.id(i), c)
+		}
+	}
 }
 
 // resolve puts what the NodeConfigs say on this node in their place.
@@ -114,16 +127,12 @@ func targets(_ context.Context, env plugin.Env, docs []plugin.Doc) ([]drift.Targ
 	WarnOfFacts(env.Log, overruled, env.Facts)
 	set := read(env, docs)
 	set.resolve(Inputs{Facts: f, Find: set.find}, env)
-	lost := Conflicts(set.known(), &m.Tree.View)
+	set.claim(m.Claims)
 	var list []drift.Target
 	for i, c := range set.configs {
 		switch {
 		case c != nil:
-			id := c.Name
-			if id == "" || c.twice {
-				id = c.Source
-			}
-			list = append(list, m.Target(id, c, lost[c]))
+			list = append(list, m.Target(set.id(i), c))
 		case set.data[i].Err != nil:
 			list = append(list, drift.Refused(set.data[i].source, &plugin.Exit{Code: ExitInvalid, Err: set.data[i].Err}))
 		}

@@ -17,6 +17,8 @@ type Machine struct {
 	Tree *host.Tree
 	run  command.Runner
 	Look handler.Machine
+	// Claims are those of the NodeConfigs that are managed on this machine.
+	Claims *Claims
 
 	Proven int // units whose restart was proven
 }
@@ -28,12 +30,13 @@ func OpenMachine(env plugin.Env) (*Machine, error) {
 		return nil, &plugin.Exit{Code: ExitUnreadable, Err: err}
 	}
 	run := env.Run(env.Root)
-	return &Machine{env: env, Tree: tree, run: run, Look: handler.NewMachine(&tree.View, run)}, nil
+	return &Machine{env: env, Tree: tree, run: run, Look: handler.NewMachine(&tree.View, run), Claims: NewClaims(&tree.View)}, nil
 }
 
-// Target makes the target of a NodeConfig that is to be kept as c says. err, when
-// set, is why it is not kept, and so is c's own.
-func (m *Machine) Target(id string, c *Config, err error) drift.Planner {
+// Target makes the target of a NodeConfig that is to be managed as c says. One with
+// an error, or in conflict with another that m.Claims knows, refuses every run.
+func (m *Machine) Target(id string, c *Config) drift.Planner {
+	err := m.Claims.Conflict(id)
 	if c.Err != nil && id != c.Source {
 		err = errors.Join(c.Fault(), err)
 	} else {
@@ -57,6 +60,7 @@ func (m *Machine) Target(id string, c *Config, err error) drift.Planner {
 	if o, ok := h.(handler.Observer); ok {
 		inner = handler.Target(id, o, m.Look, m.env.Root, spec.Params)
 	}
+	inner = exclusive{inner, m.Claims, id, c}
 	if c.sensitive {
 		inner = sensitive{inner, hiding{values: c.Hidden}}
 	}

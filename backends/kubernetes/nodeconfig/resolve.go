@@ -182,3 +182,6 @@ func (f *filling) judge(h handler.Handler) (claims []string) {
 	}
 	return claims
 }
+
+// Depends reports whether c may say something else with other facts or data.
+func (c *Config) Depends() bool { return c.depends }

@@ -7,13 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tlspu/keel/test/nodetest"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/core/restart"
+	"github.com/tlspu/keel/test/nodetest"
 )
 
 // world is a machine with one NodeConfig.

@@ -65,7 +65,7 @@ type Options struct {
 func New(o Options) *Cluster {
 	c := &Cluster{client: o.Client, node: o.Node, log: o.Log, woken: make(chan struct{}, 1), troubles: map[string]error{}}
 	c.configs = newConfigs(o.Node, c.wake)
-	c.data = &data{client: o.Client, namespaces: o.Namespaces, changed: c.wake, log: o.Log, watches: map[string]*datum{}}
+	c.data = &data{client: o.Client, namespaces: o.Namespaces, changed: c.wake, log: o.Log, watches: map[string]*datum{}, renewed: map[string]bool{}}
 	return c
 }
 
@@ -116,8 +116,9 @@ func (c *Cluster) Want(titles []string) { c.data.want(titles, c.begin) }
 // error is ErrPending while nobody knows.
 func (c *Cluster) Find(title string) (*v1alpha1.Data, error) { return c.data.find(title) }
 
-// Edition is the number of what ConfigMaps and Secrets hold.
-func (c *Cluster) Edition() int { return c.data.number() }
+// TakeData gives the titles of the ConfigMaps and Secrets that Find answers
+// differently than when it was called last.
+func (c *Cluster) TakeData() []string { return c.data.taken() }
 
 // FactsEdition is the number of what is known of the Node and the cluster.
 func (c *Cluster) FactsEdition() int {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +31,7 @@ type data struct {
 
 	mu      sync.Mutex
 	watches map[string]*datum // by title
-	edition int               // number of what they hold
+	renewed map[string]bool   // titles of those that hold something else than when taken
 }
 
 // enough is how many refusals in a row count for what is known. With the pauses
@@ -67,6 +68,7 @@ func (d *data) want(titles []string, begin func(feed) (stop func())) {
 		if !wanted[title] {
 			w.stop()
 			delete(d.watches, title)
+			delete(d.renewed, title)
 		}
 	}
 }
@@ -88,10 +90,14 @@ func (d *data) find(title string) (*v1alpha1.Data, error) {
 	return w.data, w.err
 }
 
-func (d *data) number() int {
+// taken gives the titles of those that hold something else than when it was called
+// last.
+func (d *data) taken() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.edition
+	titles := slices.Sorted(maps.Keys(d.renewed))
+	clear(d.renewed)
+	return titles
 }
 
 // outside says why an object may not even be asked for.
@@ -116,23 +122,23 @@ func (d *data) feed(title string, w *datum) feed {
 	f := feed{client: d.client.core, namespace: namespace, name: name, heard: func(err error) { d.told(title, w, err) }}
 	if kind == v1alpha1.SecretKind {
 		f.resource, f.example = "secrets", &corev1.Secret{}
-		f.store = &single[corev1.Secret]{taken: func(s *corev1.Secret, synced bool) { d.take(w, fromSecret(s), synced) }}
+		f.store = &single[corev1.Secret]{taken: func(s *corev1.Secret, synced bool) { d.take(title, w, fromSecret(s), synced) }}
 		return f
 	}
 	f.resource, f.example = "configmaps", &corev1.ConfigMap{}
-	f.store = &single[corev1.ConfigMap]{taken: func(c *corev1.ConfigMap, synced bool) { d.take(w, fromConfigMap(c), synced) }}
+	f.store = &single[corev1.ConfigMap]{taken: func(c *corev1.ConfigMap, synced bool) { d.take(title, w, fromConfigMap(c), synced) }}
 	return f
 }
 
 // take notes what an object holds.
-func (d *data) take(w *datum, data *v1alpha1.Data, synced bool) {
+func (d *data) take(title string, w *datum, data *v1alpha1.Data, synced bool) {
 	w.mu.Lock()
 	w.data = data
 	if synced || data != nil {
 		w.err = nil
 	}
 	w.mu.Unlock()
-	d.renew()
+	d.renew(title)
 }
 
 // told notes how a request for an object went. What the server refuses is an answer,
@@ -165,7 +171,7 @@ func (d *data) told(title string, w *datum, err error) {
 	w.mu.Unlock()
 	say(d.log, title, before, err)
 	if renewed {
-		d.renew()
+		d.renew(title)
 	}
 }
 
@@ -176,9 +182,12 @@ func text(err error) string {
 	return err.Error()
 }
 
-func (d *data) renew() {
+// renew notes that an object holds something else now.
+func (d *data) renew(title string) {
 	d.mu.Lock()
-	d.edition++
+	if d.watches[title] != nil {
+		d.renewed[title] = true
+	}
 	d.mu.Unlock()
 	d.changed()
 }

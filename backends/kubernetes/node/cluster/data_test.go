@@ -39,11 +39,11 @@ func TestData_answers(t *testing.T) {
 		{name: "forbidden once, now and then", known: true, answers: slices.Repeat([]error{forbidden, nil}, enough), still: true},
 		{name: "the right was taken away", known: true, answers: slices.Repeat([]error{forbidden}, enough), refused: true},
 	} {
-		d := &data{changed: func() {}, log: slog.New(slog.DiscardHandler), watches: map[string]*datum{}}
+		d := &data{changed: func() {}, log: slog.New(slog.DiscardHandler), watches: map[string]*datum{}, renewed: map[string]bool{}}
 		const title = "Secret default/db"
 		w := &datum{err: fmt.Errorf("%s %w", title, ErrPending)}
 		if tt.known {
-			d.take(w, &v1alpha1.Data{}, true)
+			d.take(title, w, &v1alpha1.Data{}, true)
 		}
 		for _, err := range tt.answers {
 			d.told(title, w, err)
