@@ -20,11 +20,13 @@ import (
 // Gather collects what is known about the node: what the machine tells, where there
 // is one to look at, and what the file of an operator adds to it. Without a
 // file's name there is no such file. overruled are the facts of which the machine
-// tells another value, which counts.
+// tells another value, which counts. Of the Node the file counts, and the machine
+// tells what is left.
 func Gather(files *host.View, file string) (f facts.Facts, overruled []string, err error) {
 	f = facts.Given()
 	if files != nil {
 		f = facts.FromHost(files)
+		defer func() { f.AddMachine(files) }()
 	}
 	if file == "" {
 		return f, nil, nil
