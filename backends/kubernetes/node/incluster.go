@@ -66,7 +66,7 @@ func (a *agent) report(ctx context.Context, client *cluster.Client, c *cluster.C
 	})
 	reporter := cluster.NewReporter(cluster.ReporterOptions{
 		Client: client, Node: a.settings.NodeName, Form: cluster.Form(a.settings.Status),
-		Known: c.Known, NodeUID: c.UID, Now: a.env.Now, Log: a.env.Log, Event: events.Event,
+		Cluster: c, Known: c.Known, NodeUID: c.UID, Now: a.env.Now, Log: a.env.Log, Event: events.Event,
 		Wrote: func(o cluster.Outcome) { a.metrics.Wrote(monitor.Status, monitor.Outcome(o)) },
 	})
 	a.metrics.Withheld(reporter.Held)

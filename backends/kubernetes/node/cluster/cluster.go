@@ -39,6 +39,7 @@ type Cluster struct {
 	configs *configs
 	data    *data
 
+	line    *connection
 	running sync.WaitGroup
 	// begin follows something until stop is called, or what Start was given ends.
 	begin func(f feed) (stop func())
@@ -64,6 +65,7 @@ type Options struct {
 // New makes a Cluster that knows nothing before it runs.
 func New(o Options) *Cluster {
 	c := &Cluster{client: o.Client, node: o.Node, log: o.Log, woken: make(chan struct{}, 1), troubles: map[string]error{}}
+	c.line = newConnection(o.Client, o.Node)
 	c.configs = newConfigs(o.Node, c.wake)
 	c.data = &data{client: o.Client, namespaces: o.Namespaces, changed: c.wake, log: o.Log, watches: map[string]*datum{}, renewed: map[string]bool{}}
 	return c
@@ -72,7 +74,9 @@ func New(o Options) *Cluster {
 // Start follows the API server until ctx ends. It may be called once, before
 // anything else; Wait returns when everything that it started has ended.
 func (c *Cluster) Start(ctx context.Context) {
+	c.line.begin(ctx)
 	c.begin = func(f feed) (stop func()) {
+		f.line = c.line
 		following, stop := context.WithCancel(ctx)
 		c.running.Go(func() { f.run(following) })
 		return stop
@@ -107,6 +111,16 @@ func (c *Cluster) Take() (news []NodeConfig, gone []string, synced bool) { retur
 
 // Known gives what the watch said last of a NodeConfig.
 func (c *Cluster) Known(name string) (Known, bool) { return c.configs.get(name) }
+
+// missing says that the server does not have a NodeConfig that is known. If the watch
+// does not say so within moments, it follows a state that is no more.
+func (c *Cluster) missing(name string, uid types.UID) {
+	time.AfterFunc(probeTime, func() {
+		if k, ok := c.Known(name); ok && k.UID == uid {
+			c.line.relist()
+		}
+	})
+}
 
 // Want says which ConfigMaps and Secrets are needed, by their titles. The others
 // are forgotten. It comes after Start.
@@ -230,6 +244,7 @@ const clusterFacts = "facts of the cluster"
 
 // meet reads the facts of the cluster, again and again until it has them.
 func (c *Cluster) meet(ctx context.Context) {
+	// Of an outage the connection says when it is over: the pauses are for refusals.
 	backoff := wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 30 * time.Second}
 	_ = backoff.DelayWithReset(clock.RealClock{}, 5*time.Minute).Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		ns, v, err := c.read(ctx)
@@ -238,6 +253,7 @@ func (c *Cluster) meet(ctx context.Context) {
 		}
 		c.heard(clusterFacts, err)
 		if err != nil {
+			c.line.wait(ctx)
 			return false, nil
 		}
 		c.mu.Lock()

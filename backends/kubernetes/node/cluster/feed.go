@@ -3,12 +3,14 @@ package cluster
 import (
 	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +21,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 )
+
+// slack is how much earlier than asked for a server may end a watch.
+const slack = 5 * time.Second
 
 var errNoAnswer = errors.New("the API server did not answer, or closed the connection")
 
@@ -33,14 +39,31 @@ type feed struct {
 	store     cache.ReflectorStore
 	// heard is told how every request to the server went.
 	heard func(error)
+	line  *connection // nil: the reflector's pauses alone
+
+	ends time.Time // of the last watch, about, if the server lets it come to its end
+	cut  bool      // a request got no answer since what is known was compared last
 }
 
-// run follows the server until ctx ends. Requests that fail are tried again after a
-// growing pause of at most a minute.
+// run follows the server until ctx ends. What gets no answer is asked again as soon
+// as the server is ready, and what is refused after a growing pause of at most a
+// minute. When the server has gone back to an earlier state, all is listed again.
 func (f feed) run(ctx context.Context) {
 	quiet := klog.New(logr.Discard().GetSink()) // heard tells what went wrong
-	r := cache.NewReflectorWithOptions(f.listWatch(), f.example, f.store, cache.ReflectorOptions{Name: f.String(), Logger: &quiet})
-	r.RunWithContext(klog.NewContext(ctx, quiet))
+	for ctx.Err() == nil {
+		round, end := context.WithCancel(klog.NewContext(ctx, quiet))
+		epoch := f.line.current()
+		go func() {
+			select {
+			case <-epoch:
+				end()
+			case <-round.Done():
+			}
+		}()
+		r := cache.NewReflectorWithOptions(f.listWatch(round), f.example, f.store, cache.ReflectorOptions{Name: f.String(), Logger: &quiet})
+		r.RunWithContext(round)
+		end()
+	}
 }
 
 // String names what is followed, as in messages.
@@ -54,7 +77,9 @@ func (f feed) String() string {
 	return s
 }
 
-func (f feed) listWatch() *cache.ListWatch {
+// listWatch makes what a reflector asks by. Its requests end with round too: one that
+// lists is given a context without an end.
+func (f feed) listWatch(round context.Context) *cache.ListWatch {
 	request := func(options *metav1.ListOptions) *rest.Request {
 		if f.name != "" {
 			options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, f.name).String()
@@ -66,21 +91,70 @@ func (f feed) listWatch() *cache.ListWatch {
 		return r.MaxRetries(0) // the reflector tries again: minutes would pass before anybody heard of it
 	}
 	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := request(&options).Do(ctx).Get()
-			f.tell(ctx, err)
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
+			err = f.ask(round, func() error {
+				list, err = request(&options).Do(round).Get()
+				return err
+			})
 			return list, err
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (w watch.Interface, err error) {
 			options.Watch = true
-			w, err := request(&options).Watch(ctx)
-			if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
-				w, err = nil, errNoAnswer // client-go takes it for a watch that has ended
+			f.cut = f.cut || f.line != nil && f.line.now().Before(f.ends)
+			err = f.ask(ctx, func() error {
+				if err := f.compare(ctx, options.ResourceVersion, request); err != nil {
+					return err
+				}
+				w, err = request(&options).Watch(ctx)
+				if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
+					w, err = nil, errNoAnswer // client-go takes it for a watch that has ended
+				}
+				return err
+			})
+			if f.line != nil {
+				f.ends = f.line.now().Add(time.Duration(ptr.Deref(options.TimeoutSeconds, 0))*time.Second - slack)
 			}
-			f.tell(ctx, err)
 			return w, err
 		},
 	}
+}
+
+// ask makes a request, again as soon as the server is ready if it got no answer: the
+// reflector would list everything, after a pause that has grown with the outage.
+func (f *feed) ask(ctx context.Context, request func() error) error {
+	for {
+		err := request()
+		f.tell(ctx, err)
+		if f.line == nil || ctx.Err() != nil || !noAnswer(err) && !serverError(err) {
+			return err
+		}
+		f.cut = f.cut || noAnswer(err)
+		if down := f.line.wait(ctx); ctx.Err() != nil || !down && !noAnswer(err) {
+			return err
+		}
+	}
+}
+
+// compare sees, after an outage, whether the server has gone back to an earlier state
+// than the version that is known, as when its etcd was restored from a backup. It
+// would take a watch from that version, and show nothing that is older.
+func (f *feed) compare(ctx context.Context, known string, request func(*metav1.ListOptions) *rest.Request) error {
+	if !f.cut || f.line == nil || known == "" || known == "0" {
+		return nil
+	}
+	body, err := request(&metav1.ListOptions{Limit: 1}).Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	var list metav1.PartialObjectMetadataList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return fmt.Errorf("read the version of the list: %w", err)
+	}
+	f.cut = false
+	if newer(known, list.ResourceVersion) {
+		f.line.relist()
+	}
+	return nil
 }
 
 // tell passes on how a request went. One that the agent ended itself, or that the

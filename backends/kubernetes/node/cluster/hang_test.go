@@ -29,11 +29,11 @@ func TestFeed_hearsOfNoAnswer(t *testing.T) {
 		ask  func(ctx context.Context, f feed) error
 	}{
 		{"list", func(ctx context.Context, f feed) error {
-			_, err := f.listWatch().ListWithContextFunc(ctx, metav1.ListOptions{})
+			_, err := f.listWatch(ctx).ListWithContextFunc(ctx, metav1.ListOptions{})
 			return err
 		}},
 		{"watch", func(ctx context.Context, f feed) error {
-			_, err := f.listWatch().WatchFuncWithContext(ctx, metav1.ListOptions{})
+			_, err := f.listWatch(ctx).WatchFuncWithContext(ctx, metav1.ListOptions{})
 			return err
 		}},
 	} {

@@ -46,6 +46,9 @@ type ReporterOptions struct {
 	Form    Form
 	Known   func(name string) (Known, bool) // what the watch said last of a NodeConfig
 	NodeUID func() types.UID                // of the Node; empty: nobody knows, or it is gone
+	// Cluster is told of doubts about what it knows, and says when an outage is over.
+	// Nil: the Reporter goes by its pauses alone.
+	Cluster *Cluster
 	Now     func() time.Time
 	Log     *slog.Logger
 	// Event is told what an operator should know of a NodeConfig, Wrote of every
@@ -110,11 +113,37 @@ func NewReporter(o ReporterOptions) *Reporter {
 	if o.Jitter == nil {
 		o.Jitter = jitter
 	}
-	return &Reporter{
+	r := &Reporter{
 		o: o, woken: make(chan struct{}, 1), moved: make(chan struct{}),
 		waiting: map[string]*waiting{}, sent: map[string]sent{}, troubles: map[string]bool{},
 		state: state{gone: map[string]bool{}},
 	}
+	if o.Cluster != nil {
+		o.Cluster.line.follow(r.retry, r.restored)
+	}
+	return r
+}
+
+// retry ends the pause after failures: an outage is over.
+func (r *Reporter) retry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.troubles["throttled"] {
+		r.pause = pause{}
+	}
+	r.wake()
+}
+
+// restored forgets what was sent: the server has gone back to an earlier state.
+func (r *Reporter) restored() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.o.Form == FormNode {
+		r.lose()
+	} else {
+		clear(r.sent)
+	}
+	r.wake()
 }
 
 // Report hands over the status of a NodeConfig, in place of one that still waits.

@@ -69,6 +69,9 @@ func (r *Reporter) patchEntry(ctx context.Context, e entry, patch entryPatch) *t
 	if err := json.Unmarshal(answer, &now); err != nil {
 		return &trouble{scope: scopeOne, kind: "refused", err: fmt.Errorf("patch nodeconfigs/status of %s: read the answer: %w", e.name, err)}
 	}
+	if r.o.Cluster != nil && newer(e.known.ResourceVersion, now.ResourceVersion) {
+		r.o.Cluster.line.relist()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// The server takes metadata.uid in a patch of a status for nothing, so that a

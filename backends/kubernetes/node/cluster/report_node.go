@@ -56,6 +56,9 @@ func (r *Reporter) follow(ctx context.Context) {
 		client: r.o.Client.keel, resource: "nodestates", name: r.o.Node, example: &v1alpha1.NodeState{},
 		store: &single[v1alpha1.NodeState]{taken: r.watched},
 	}
+	if r.o.Cluster != nil {
+		f.line = r.o.Cluster.line
+	}
 	f.heard = func(err error) {
 		r.mu.Lock()
 		before := r.state.err

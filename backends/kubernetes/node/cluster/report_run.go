@@ -186,6 +186,9 @@ func (r *Reporter) settle(entries []entry, t *trouble) {
 	case t.scope == scopeAll:
 		r.failed = t.err
 		r.pause.begin(now, t.after, r.o.Jitter)
+		if r.o.Cluster != nil && (t.kind == "unreachable" || t.kind == "server") {
+			r.o.Cluster.line.doubt()
+		}
 		if !r.troubles[t.kind] {
 			r.troubles[t.kind] = true
 			r.o.Log.Error("statuses cannot be sent", "err", t.err)
@@ -201,6 +204,9 @@ func (r *Reporter) settle(entries []entry, t *trouble) {
 		switch {
 		case t.scope == scopeGone:
 			r.drop(e.name)
+			if r.o.Cluster != nil {
+				r.o.Cluster.missing(e.name, e.uid)
+			}
 		case t.scope == scopeAll:
 		case len(entries) > 1:
 			w.alone = true
