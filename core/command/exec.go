@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
+	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -31,20 +29,23 @@ const (
 // systemPath is where commands are looked for, on this machine and in a root.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Exec runs commands on this machine behind the words in Prefix: none, chroot,
-// nsenter, jexec. LC_ALL=C, empty stdin, small environment, the root folder as
-// working directory, own process group. A cancelled or overdue command is
-// killed with its whole group, a Finish command only when overdue. Of standard
-// output 1 MiB is kept: a Query with more is an error, another command's rest
-// is dropped. A child that keeps stdout open does not hang it (ErrWaitDelay with
-// exit 0 is success, and logged). A Prefix command that fails itself is never
-// an *ExitError.
+// Exec runs commands. The zero value runs them on this machine; Runners gives
+// those that run them in another root or in the namespaces of PID 1. LC_ALL=C,
+// empty stdin, small environment, the root directory as working directory, own
+// process group. PATH is looked up where the command runs. A cancelled or overdue
+// command is killed with its whole group, a Finish command only when overdue. Of
+// standard output 1 MiB is kept: a Query with more is an error, another command's
+// rest is dropped. A child that keeps stdout open does not hang it (ErrWaitDelay
+// with exit 0 is success, and logged). An Exec that cannot enter where it runs
+// commands answers with an *EntryError.
 type Exec struct {
-	Prefix []string
-	Log    *slog.Logger // nil: slog.Default
+	Log *slog.Logger // nil: slog.Default
 
-	// booted is the folder that exists where the machine behind Prefix has
-	// systemd as PID 1. Empty: the usual one without Prefix, else none.
+	// At most one of these is set: an absolute root to change to, or a process,
+	// as its directory in /proc, whose namespaces to enter.
+	root, process string
+	// booted is the directory that exists where the machine that is entered has
+	// systemd as PID 1. Empty: the usual one on this machine, else none.
 	booted string
 }
 
@@ -62,22 +63,37 @@ func (e Exec) Run(ctx context.Context, c Cmd) ([]byte, error) {
 		return nil, fmt.Errorf("run %s: %w", c, err)
 	}
 	if c.Unit != "" && e.hasSystemd() {
-		return e.runUnit(ctx, c)
+		return transient(e.run).run(ctx, c)
 	}
 	return e.run(ctx, c)
 }
 
-// run runs c as a child of this process.
+// run runs c as a child of this process, for as long as it may take.
 func (e Exec) run(ctx context.Context, c Cmd) ([]byte, error) {
-	child, err := e.command(c)
-	if err != nil {
-		return nil, err
+	if c.Finish {
+		ctx = context.WithoutCancel(ctx)
 	}
+	deadline, stop := context.WithTimeout(ctx, timeout(c))
+	defer stop()
+	return e.runUntil(ctx, deadline, c)
+}
+
+// runUntil runs c as a child that is overdue once deadline is done, and called
+// off when ctx is, from which deadline comes.
+func (e Exec) runUntil(ctx, deadline context.Context, c Cmd) ([]byte, error) {
+	// An error on the way is not wrapped: a missing /dev/null is no missing command.
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %s", c, err.Error())
+	}
+	defer func() { _ = null.Close() }()
+	child := prepare(c)
+	child.Stdin = null
 	var grace time.Duration
 	if c.Finish {
-		ctx, grace = context.WithoutCancel(ctx), finishGrace
+		grace = finishGrace
 	}
-	running, stop := context.WithTimeout(ctx, timeout(c))
+	running, stop := context.WithCancel(deadline)
 	defer stop()
 
 	stdout := &head{max: maxStdout}
@@ -89,11 +105,7 @@ func (e Exec) run(ctx context.Context, c Cmd) ([]byte, error) {
 	if c.Stdin != nil {
 		child.Stdin = bytes.NewReader(c.Stdin)
 	}
-	if err := child.Start(); err != nil {
-		if len(e.Prefix) > 0 {
-			// Not wrapped: a prefix that does not exist is not a command that does not.
-			return nil, fmt.Errorf("run %s behind %s: %s", c, e.Prefix[0], err.Error())
-		}
+	if err := e.start(child); err != nil {
 		return nil, fmt.Errorf("run %s: %w", c, err)
 	}
 	ended := make(chan struct{})
@@ -129,51 +141,74 @@ func (e Exec) result(c Cmd, err error, stdout *head, stderr *tail) ([]byte, erro
 	case !errors.As(err, &exit):
 		return nil, fmt.Errorf("run %s: %w", c, err)
 	}
-	code := exitCode(exit.ProcessState)
-	if err := e.prefixError(c, code, stderr); err != nil {
-		return nil, err
-	}
-	return stdout.kept.Bytes(), &ExitError{Cmd: c, Code: code, Stderr: string(stderr.kept)}
+	return stdout.kept.Bytes(), &ExitError{Cmd: c, Code: exitCode(exit.ProcessState), Stderr: string(stderr.kept)}
 }
 
-// prefixError is set when it was the prefix that failed, and not the command:
-// "nsenter: cannot open /proc/1/ns/mnt: Permission denied" exits with 1, which
-// from dpkg-query means that a package is not installed.
-func (e Exec) prefixError(c Cmd, code int, stderr *tail) error {
-	if len(e.Prefix) == 0 || stderr.cut {
-		return nil
+// exitCode is the exit code as a shell counts it.
+func exitCode(s *os.ProcessState) int {
+	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
 	}
-	said, program := string(stderr.kept), e.Prefix[0]
-	// Some name themselves as they were called, some by their last element.
-	if !strings.HasPrefix(said, program+": ") && !strings.HasPrefix(said, filepath.Base(program)+": ") {
-		return nil
-	}
-	text := lastLines(said, maxSaid)
-	if code == 127 {
-		return fmt.Errorf("run %s: %s: %w", c, text, fs.ErrNotExist)
-	}
-	return fmt.Errorf("run %s: %s", c, text)
+	return s.ExitCode()
 }
 
-// command prepares c, with nothing inherited from this process.
-func (e Exec) command(c Cmd) (*exec.Cmd, error) {
-	env := environment(c.Env)
-	argv := append(append([]string{}, e.Prefix...), c.Argv...)
-	path := argv[0]
-	if len(e.Prefix) == 0 {
-		var err error
-		if path, err = lookPath(path, searchPath(env)); err != nil {
-			return nil, fmt.Errorf("run %s: %w", c, err)
-		}
-	}
+// prepare makes a child of c, with nothing inherited from this process. Its path
+// is still to be found.
+func prepare(c Cmd) *exec.Cmd {
 	return &exec.Cmd{
-		Path:        path,
-		Args:        argv,
-		Env:         env,
+		Args:        c.Argv,
+		Env:         environment(c.Env),
 		Dir:         "/",
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		WaitDelay:   outputDelay,
-	}, nil
+	}
+}
+
+// start finds the child's program and starts it, where e runs commands.
+func (e Exec) start(child *exec.Cmd) error {
+	switch {
+	case e.process != "":
+		return enter(e.process, func() error { return startHere(child) })
+	case e.root != "":
+		return e.startInRoot(child)
+	}
+	return startHere(child)
+}
+
+// startHere starts the child in the root of this thread.
+func startHere(child *exec.Cmd) error {
+	var err error
+	if child.Path, err = lookPath("", child.Args[0], searchPath(child.Env)); err != nil {
+		return err
+	}
+	return child.Start()
+}
+
+// startInRoot starts the child in e.root. The system does not say whether the
+// root or the program is missing, so both are looked at first, and what fails
+// after that is not wrapped.
+func (e Exec) startInRoot(child *exec.Cmd) error {
+	refused := func(why string) error {
+		return &EntryError{Into: "root " + e.root, Why: why}
+	}
+	switch info, err := os.Stat(e.root); {
+	case err != nil:
+		return refused(err.Error() + ": mount the machine's root there, or name another")
+	case !info.IsDir():
+		return refused("it is not a directory: name the root of a machine")
+	}
+	var err error
+	if child.Path, err = lookPath(e.root, child.Args[0], searchPath(child.Env)); err != nil {
+		return err
+	}
+	child.SysProcAttr.Chroot = e.root
+	switch err := child.Start(); {
+	case errors.Is(err, syscall.EPERM):
+		return refused(err.Error() + ": run keel as root with CAP_SYS_CHROOT")
+	case err != nil:
+		return fmt.Errorf("start in root %s: %s", e.root, err.Error())
+	}
+	return nil
 }
 
 // environment is the small clean one, with what is added to it.

@@ -13,18 +13,10 @@ func TestExec_contract(t *testing.T) {
 	contract.Runner(t, func(*testing.T, []recorded.Exchange) command.Runner { return command.Exec{} })
 }
 
-func TestExec_contractBehindChroot(t *testing.T) {
-	parts.Need(t, "root", "chroot")
+func TestExec_contractInARoot(t *testing.T) {
+	parts.Need(t, "root")
 	contract.Runner(t, func(t *testing.T, _ []recorded.Exchange) command.Runner {
 		return runnerAt(t, command.Chroot, "/")
-	})
-}
-
-func TestExec_contractBehindNsenter(t *testing.T) {
-	parts.Need(t, "root", "nsenter")
-	contract.Runner(t, func(*testing.T, []recorded.Exchange) command.Runner {
-		// The machine's own mount namespace: what counts is what nsenter answers.
-		return command.Exec{Prefix: []string{"/usr/bin/nsenter", "-m/proc/self/ns/mnt", "--"}}
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// systemdFolder exists where systemd is PID 1: sd_booted(3).
-	systemdFolder = "/run/systemd/system"
+	// systemdDirectory exists where systemd is PID 1: sd_booted(3).
+	systemdDirectory = "/run/systemd/system"
 	// unitMargin is what systemd gets on top of a unit's own time to end it.
 	unitMargin = finishGrace + time.Minute
 	// unitPoll is how often a unit that already runs is looked at.
@@ -21,30 +21,33 @@ const (
 )
 
 func (e Exec) hasSystemd() bool {
-	folder := e.booted
-	if folder == "" && len(e.Prefix) == 0 {
-		folder = systemdFolder
+	directory := e.booted
+	if directory == "" && e.root == "" && e.process == "" {
+		directory = systemdDirectory
 	}
-	if folder == "" {
+	if directory == "" {
 		return false
 	}
-	_, err := os.Stat(folder)
+	_, err := os.Stat(directory)
 	return err == nil
 }
 
-// runUnit runs c as a transient unit: outside this process's cgroup and without
+// transient runs commands as transient units. It is how to run systemd's own.
+type transient func(context.Context, Cmd) ([]byte, error)
+
+// run runs c as a transient unit: outside this process's cgroup and without
 // a pipe to it, so that it lives on when this process does not. A unit of that
 // name which runs already, from before this process was killed, is left to its
 // end first; c is then run all the same, since nobody saw how that one ended.
 // Standard output and error go to the machine's journal: there is no output,
 // and Stderr of an ExitError is what the journal says.
-func (e Exec) runUnit(ctx context.Context, c Cmd) ([]byte, error) {
+func (t transient) run(ctx context.Context, c Cmd) ([]byte, error) {
 	unit := unitName(c.Unit)
-	if err := e.awaitUnit(ctx, c, unit); err != nil {
+	if err := t.await(ctx, c, unit); err != nil {
 		return nil, err
 	}
 	mark := rand.Text()
-	_, err := e.run(ctx, Cmd{Argv: unitArgv(c, unit, mark), Finish: true, Timeout: timeout(c) + unitMargin})
+	_, err := t(ctx, Cmd{Argv: unitArgv(c, unit, mark), Finish: true, Timeout: timeout(c) + unitMargin})
 	exit := new(ExitError)
 	switch {
 	case err == nil:
@@ -63,7 +66,7 @@ func (e Exec) runUnit(ctx context.Context, c Cmd) ([]byte, error) {
 	case result == "":
 		return nil, fmt.Errorf("run %s as unit %s: it was not started: %s", c, unit, lastLines(exit.Stderr, maxSaid))
 	}
-	said := e.unitOutput(ctx, mark)
+	said := t.output(ctx, mark)
 	if said == "" {
 		said = exit.Stderr
 	}
@@ -117,15 +120,15 @@ func unitResult(stderr string) string {
 	return ""
 }
 
-// awaitUnit waits until no unit of that name runs.
-func (e Exec) awaitUnit(ctx context.Context, c Cmd, unit string) error {
+// await waits until no unit of that name runs.
+func (t transient) await(ctx context.Context, c Cmd, unit string) error {
 	limit := timeout(c) + unitMargin
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	look := time.NewTicker(unitPoll)
 	defer look.Stop()
 	for {
-		out, err := e.run(ctx, Cmd{Argv: []string{"systemctl", "show", "-p", "ActiveState", "--", unit}, Query: true})
+		out, err := t(ctx, Cmd{Argv: []string{"systemctl", "show", "-p", "ActiveState", "--", unit}, Query: true})
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("run %s: wait for unit %s, which may already run: %w", c, unit, ctx.Err())
@@ -149,10 +152,10 @@ func (e Exec) awaitUnit(ctx context.Context, c Cmd, unit string) error {
 	}
 }
 
-// unitOutput is the end of what the command so marked wrote, as far as it can be
+// output is the end of what the command so marked wrote, as far as it can be
 // had: it explains a failure that is certain.
-func (e Exec) unitOutput(ctx context.Context, mark string) string {
-	out, err := e.run(context.WithoutCancel(ctx), Cmd{
+func (t transient) output(ctx context.Context, mark string) string {
+	out, err := t(context.WithoutCancel(ctx), Cmd{
 		Argv: []string{"journalctl", "-q", "--no-pager", "-o", "cat", "-n", "20", "_TRANSPORT=stdout", "KEEL_RUN=" + mark}, Query: true,
 	})
 	if err != nil {

@@ -30,8 +30,8 @@ const (
 )
 
 // systemd is a machine whose systemd-run, systemctl and journalctl answer from
-// files in its folder, and write their arguments to another.
-func systemd(t *testing.T, answers map[string]string) (e Exec, ran func() []string) {
+// files in its directory, and write their arguments to another.
+func systemd(t *testing.T, answers map[string]string) (run transient, ran func() []string) {
 	t.Helper()
 	dir := t.TempDir()
 	script := `#!/bin/sh
@@ -48,7 +48,16 @@ exit "$(cat "$1.code" 2>/dev/null || echo 0)"
 			t.Fatal(err)
 		}
 	}
-	return Exec{Prefix: []string{filepath.Join(dir, "machine")}, booted: dir}, func() []string {
+	run = func(ctx context.Context, c Cmd) ([]byte, error) {
+		asked := c
+		c.Argv = append([]string{filepath.Join(dir, "machine")}, c.Argv...)
+		out, err := Exec{}.run(ctx, c)
+		if exit := new(ExitError); errors.As(err, &exit) {
+			exit.Cmd = asked
+		}
+		return out, err
+	}
+	return run, func() []string {
 		log, err := os.ReadFile(filepath.Join(dir, "log"))
 		if err != nil {
 			t.Fatal(err)
@@ -80,8 +89,8 @@ func TestExec_unit(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			e, _ := systemd(t, tt.answers)
-			out, err := e.Run(t.Context(), Cmd{Argv: []string{"apt-get", "install", "a$b"}, Finish: true, Unit: "keel-apt"})
+			run, _ := systemd(t, tt.answers)
+			out, err := run.run(t.Context(), Cmd{Argv: []string{"apt-get", "install", "a$b"}, Finish: true, Unit: "keel-apt"})
 			if out != nil {
 				t.Errorf("got output %q, want none", out)
 			}
@@ -105,9 +114,9 @@ func TestExec_unit(t *testing.T) {
 
 func TestExec_unitCommandLine(t *testing.T) {
 	t.Parallel()
-	e, ran := systemd(t, map[string]string{"systemctl.out": "ActiveState=active\n", "systemctl.next": "ActiveState=inactive\n", "systemd-run.err": ranWell})
+	run, ran := systemd(t, map[string]string{"systemctl.out": "ActiveState=active\n", "systemctl.next": "ActiveState=inactive\n", "systemd-run.err": ranWell})
 	c := Cmd{Argv: []string{"apt-get", "install", "a$b"}, Env: []string{"DEBIAN_FRONTEND=noninteractive"}, Finish: true, Unit: "keel-apt.service", Timeout: 1500 * time.Millisecond}
-	if _, err := e.Run(t.Context(), c); err != nil {
+	if _, err := run.run(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
 	look := "systemctl show -p ActiveState -- keel-apt.service"
@@ -128,10 +137,10 @@ func TestExec_unitCommandLine(t *testing.T) {
 
 func TestExec_unitThatRunsIsNotAwaitedAfterCancel(t *testing.T) {
 	t.Parallel()
-	e, ran := systemd(t, map[string]string{"systemctl.out": "ActiveState=active\n"})
+	run, ran := systemd(t, map[string]string{"systemctl.out": "ActiveState=active\n"})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := e.Run(ctx, Cmd{Argv: []string{"apt-get"}, Finish: true, Unit: "keel-apt"})
+	_, err := run.run(ctx, Cmd{Argv: []string{"apt-get"}, Finish: true, Unit: "keel-apt"})
 	wantError(t, err, "wait for unit keel-apt.service, which may already run")
 	if !errors.Is(err, context.DeadlineExceeded) || strings.Contains(fmt.Sprint(ran()), "systemd-run") {
 		t.Errorf("got %v after %q, want nothing started", err, ran())

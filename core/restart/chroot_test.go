@@ -10,7 +10,7 @@ import (
 )
 
 func TestProve_inARealChroot(t *testing.T) {
-	parts.Need(t, "root", "chroot", "debian-root")
+	parts.Need(t, "root", "debian-root")
 	root := parts.Dir("debian-root")
 	runners, err := command.Runners(root, command.Chroot)
 	if err != nil {

@@ -101,9 +101,20 @@ func (h *Host) Argv(argv ...string) []string {
 	return append([]string{h.nsenter, "-t", strconv.Itoa(h.PID), "-a", "--"}, argv...)
 }
 
-// Runner runs commands on the host.
-func (h *Host) Runner() command.Exec {
-	return command.Exec{Prefix: h.Argv()}
+// Runner runs commands on the host as Argv does.
+func (h *Host) Runner() command.Runner { return loggedIn{h} }
+
+type loggedIn struct{ host *Host }
+
+// Run runs a command on the host.
+func (l loggedIn) Run(ctx context.Context, c command.Cmd) ([]byte, error) {
+	asked := c
+	c.Argv = l.host.Argv(c.Argv...)
+	out, err := command.Exec{}.Run(ctx, c)
+	if exit := new(command.ExitError); errors.As(err, &exit) {
+		exit.Cmd = asked
+	}
+	return out, err
 }
 
 // Exec runs a command on the host and returns its standard output without the

@@ -21,7 +21,7 @@ import (
 
 // newDebianWorld is an agent of a real Debian, reached through chroot.
 func newDebianWorld(t *testing.T) *agentWorld {
-	parts.Need(t, "root", "debian-root", "chroot")
+	parts.Need(t, "root", "debian-root")
 	w := newAgentWorld(t)
 	w.Env.Root = parts.Debian(t)
 	w.settings.HostRoot, w.settings.Once = w.Env.Root, true
