@@ -38,7 +38,6 @@ test: ## every test of both modules, with -race where a C compiler is; ends with
 parts: $(TOOLS)/controller-gen ## as root on Debian: install and build what no test should have to skip for
 	@test/parts/debian.sh '$(CACHE)'
 	@test/parts/kube.sh '$(CACHE)'
-	@deploy/image/packages.sh '$(CACHE)' $$($(GO) env GOARCH)
 
 lint: $(TOOLS)/golangci-lint ## golangci-lint over both modules, for linux and for freebsd; go vet for arm64
 	for os in linux freebsd; do \
@@ -70,11 +69,10 @@ dist: ## dist/keel-VERSION-OS-ARCH for linux and freebsd on amd64 and arm64, and
 	done
 	cd dist && sha256sum keel-* >SHA256SUMS
 
-image: ## dist/keel-VERSION-image.tar, an OCI image for linux on amd64 and arm64, with what it needs of Debian
-	@deploy/image/packages.sh '$(CACHE)' $(IMAGE_ARCH)
+image: ## dist/keel-VERSION-image.tar, an OCI image for linux on amd64 and arm64
 	@mkdir -p '$(dir $(IMAGE))'
 	@for a in $(IMAGE_ARCH); do GOOS=linux GOARCH=$$a $(BUILD) -o '$(IMAGE)'.$$a ./cmd/keel || exit 1; done
-	@$(GO) run ./deploy/image -name '$(IMAGE_NAME)' -version '$(VERSION)' -commit '$(COMMIT)' -time '$(TIME)' -debian '$(CACHE)/image' \
+	@$(GO) run ./deploy/image -name '$(IMAGE_NAME)' -version '$(VERSION)' -commit '$(COMMIT)' -time '$(TIME)' \
 		$(foreach a,$(IMAGE_ARCH),'$(a)=$(IMAGE).$(a)') >'$(IMAGE).new'
 	@rm -f $(foreach a,$(IMAGE_ARCH),'$(IMAGE).$(a)')
 	@mv '$(IMAGE).new' '$(IMAGE)' && echo '$(IMAGE)'

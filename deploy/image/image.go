@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -55,10 +55,19 @@ type image struct {
 	blobs    map[digest.Digest][]byte
 }
 
-// newImage makes an image of two layers: tools, which are the same from one
-// version of Keel to the next, and Keel.
-func newImage(r release, arch string, below tools, keel []byte) (image, error) {
+// newImage makes an image of one layer: Keel, and where the host and a temporary
+// directory are mounted.
+func newImage(r release, arch string, keel []byte) (image, error) {
 	im := image{blobs: map[digest.Digest][]byte{}}
+	made, err := newLayer([]file{
+		{name: "host", mode: fs.ModeDir | 0o755, time: r.created},
+		{name: "tmp", mode: fs.ModeDir | fs.ModeSticky | 0o777, time: r.created},
+		{name: "usr/bin/keel", mode: 0o755, data: keel, time: r.created},
+	})
+	if err != nil {
+		return image{}, err
+	}
+	im.layers = []v1.Descriptor{im.add(v1.MediaTypeImageLayerGzip, made.blob)}
 	config := v1.Image{
 		Created:  &r.created,
 		Platform: v1.Platform{OS: "linux", Architecture: arch},
@@ -69,24 +78,9 @@ func newImage(r release, arch string, below tools, keel []byte) (image, error) {
 			WorkingDir: "/",
 			Labels:     r.about(),
 		},
-		RootFS: v1.RootFS{Type: "layers"},
+		RootFS:  v1.RootFS{Type: "layers", DiffIDs: []digest.Digest{made.diffID}},
+		History: []v1.History{{Created: &r.created, CreatedBy: "make image: keel " + r.version}},
 	}
-	for _, l := range []struct {
-		madeOf string
-		files  []file
-	}{
-		{"Debian " + strings.Join(below.versions, ", "), below.files},
-		{"keel " + r.version, []file{{name: "usr/bin/keel", mode: 0o755, data: keel, time: r.created}}},
-	} {
-		made, err := newLayer(l.files)
-		if err != nil {
-			return image{}, err
-		}
-		im.layers = append(im.layers, im.add(v1.MediaTypeImageLayerGzip, made.blob))
-		config.RootFS.DiffIDs = append(config.RootFS.DiffIDs, made.diffID)
-		config.History = append(config.History, v1.History{Created: &r.created, CreatedBy: "make image: " + l.madeOf})
-	}
-	var err error
 	if im.config, err = im.addJSON(v1.MediaTypeImageConfig, config); err != nil {
 		return image{}, err
 	}

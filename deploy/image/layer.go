@@ -16,11 +16,10 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// file is a file, folder or link in a layer. It belongs to root.
+// file is a file or directory in a layer. It belongs to root.
 type file struct {
 	name string // without a leading slash
 	mode fs.FileMode
-	link string // what a link says
 	data []byte
 	time time.Time // zero: 1970
 }
@@ -31,13 +30,10 @@ type layer struct {
 	diffID digest.Digest
 }
 
-// newLayer packs files, sorted, with the folders they lie in.
+// newLayer packs files, sorted, with the directories they lie in.
 func newLayer(files []file) (layer, error) {
 	all := map[string]file{}
 	for _, f := range files {
-		if _, twice := all[f.name]; twice {
-			return layer{}, fmt.Errorf("pack %s: it is there twice", f.name)
-		}
 		all[f.name] = f
 	}
 	for _, f := range files {
@@ -81,11 +77,8 @@ func writeTar(out *tar.Writer, files map[string]file) error {
 		if f.mode&fs.ModeSticky != 0 {
 			h.Mode |= 0o1000
 		}
-		switch {
-		case f.mode.IsDir():
+		if f.mode.IsDir() {
 			h.Typeflag, h.Name = tar.TypeDir, f.name+"/"
-		case f.mode&fs.ModeSymlink != 0:
-			h.Typeflag, h.Linkname = tar.TypeSymlink, f.link
 		}
 		if err := out.WriteHeader(h); err != nil {
 			return fmt.Errorf("pack %s: %w", f.name, err)

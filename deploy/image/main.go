@@ -1,8 +1,8 @@
 // Command image writes to standard output an archive that holds Keel as an image
 // for containers: an OCI image layout in a tar. make image runs it.
 //
-// The same input gives the same bytes. It reads binaries and what packages.sh has
-// fetched from Debian, and needs neither a container engine nor uid 0.
+// The same input gives the same bytes. It reads binaries, and needs neither a
+// container engine nor uid 0.
 package main
 
 import (
@@ -30,9 +30,8 @@ func run(args []string, out io.Writer) error {
 	flags.StringVar(&r.version, "version", "", "of Keel; also the image's tag")
 	flags.StringVar(&r.commit, "commit", "", "that Keel is built from")
 	seconds := flags.Int64("time", 0, "of the commit, in seconds since 1970")
-	debian := flags.String("debian", "", "the folder ARCH/PACKAGE.tar of packages.sh")
 	flags.Usage = func() {
-		_, _ = fmt.Fprintln(flags.Output(), "usage: image -debian DIR -version V -commit C -time SECONDS ARCH=BINARY… >FILE")
+		_, _ = fmt.Fprintln(flags.Output(), "usage: image -version V -commit C -time SECONDS ARCH=BINARY… >FILE")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
@@ -51,7 +50,7 @@ func run(args []string, out io.Writer) error {
 		if slices.ContainsFunc(images, func(im image) bool { return im.manifest.Platform.Architecture == arch }) {
 			return fmt.Errorf("argument %q: there is a binary for %s already", arg, arch)
 		}
-		im, err := load(r, arch, binary, *debian)
+		im, err := load(r, arch, binary)
 		if err != nil {
 			return err
 		}
@@ -64,7 +63,7 @@ func run(args []string, out io.Writer) error {
 }
 
 // load makes the image for one architecture.
-func load(r release, arch, binary, debian string) (image, error) {
+func load(r release, arch, binary string) (image, error) {
 	keel, err := os.ReadFile(binary)
 	if err != nil {
 		return image{}, err
@@ -72,9 +71,5 @@ func load(r release, arch, binary, debian string) (image, error) {
 	if err := static(keel, arch); err != nil {
 		return image{}, fmt.Errorf("%s: %w", binary, err)
 	}
-	tools, err := fromDebian(debian, arch)
-	if err != nil {
-		return image{}, err
-	}
-	return newImage(r, arch, tools, keel)
+	return newImage(r, arch, keel)
 }

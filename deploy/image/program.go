@@ -7,51 +7,34 @@ import (
 	"fmt"
 )
 
-// needs tells which loader and libraries a program or library names. What is
-// neither needs nothing; what is for another architecture is an error.
-func needs(data []byte, arch string) (loader string, libraries []string, err error) {
-	if !bytes.HasPrefix(data, []byte(elf.ELFMAG)) {
-		return "", nil, nil
-	}
+// static says what keeps a program from running alone on an architecture.
+func static(data []byte, arch string) error {
 	machines := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	want, ok := machines[arch]
 	if !ok {
-		return "", nil, fmt.Errorf("architecture %q: want amd64 or arm64", arch)
+		return fmt.Errorf("architecture %q: want amd64 or arm64", arch)
+	}
+	if !bytes.HasPrefix(data, []byte(elf.ELFMAG)) {
+		return errors.New("it is not a program")
 	}
 	f, err := elf.NewFile(bytes.NewReader(data))
 	if err != nil {
-		return "", nil, err
+		return err
 	}
 	if f.Machine != want {
-		return "", nil, fmt.Errorf("it is for %s, and not for %s", f.Machine, arch)
+		return fmt.Errorf("it is for %s, and not for %s", f.Machine, arch)
+	}
+	libraries, err := f.ImportedLibraries()
+	if err != nil {
+		return fmt.Errorf("names of its libraries: %w", err)
 	}
 	for _, p := range f.Progs {
-		if p.Type != elf.PT_INTERP {
-			continue
+		if p.Type == elf.PT_INTERP {
+			return errors.New("it names a loader: build it with CGO_ENABLED=0")
 		}
-		name := make([]byte, p.Filesz)
-		if _, err := p.ReadAt(name, 0); err != nil {
-			return "", nil, fmt.Errorf("name of its loader: %w", err)
-		}
-		loader = string(bytes.TrimRight(name, "\x00"))
 	}
-	libraries, err = f.ImportedLibraries()
-	if err != nil {
-		return "", nil, fmt.Errorf("names of its libraries: %w", err)
-	}
-	return loader, libraries, nil
-}
-
-// static says what keeps a program from running without libraries.
-func static(data []byte, arch string) error {
-	loader, libraries, err := needs(data, arch)
-	switch {
-	case err != nil:
-		return err
-	case !bytes.HasPrefix(data, []byte(elf.ELFMAG)):
-		return errors.New("it is no program")
-	case loader != "" || len(libraries) > 0:
-		return errors.New("it is not static: build it with CGO_ENABLED=0")
+	if len(libraries) > 0 {
+		return fmt.Errorf("it needs %s: build it with CGO_ENABLED=0", libraries[0])
 	}
 	return nil
 }

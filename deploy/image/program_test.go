@@ -5,8 +5,6 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // program is an ELF file that names a loader, if it is not empty, and libraries.
@@ -47,36 +45,23 @@ func program(arch, loader, content string, libraries ...string) []byte {
 	return out.Bytes()
 }
 
-func library(arch, content string, libraries ...string) string {
-	return string(program(arch, "", content, libraries...))
-}
-
-func TestNeeds(t *testing.T) {
+func TestStatic(t *testing.T) {
 	tests := []struct {
-		name      string
-		data      []byte
-		loader    string
-		libraries []string
-		wantErr   string
+		name    string
+		data    []byte
+		wantErr string
 	}{
-		{"a static program", program("amd64", "", "x"), "", nil, ""},
-		{"a program", program("amd64", "/lib64/ld.so", "x", "liba.so.1", "libc.so.6"), "/lib64/ld.so", []string{"liba.so.1", "libc.so.6"}, ""},
-		{"a library", program("amd64", "", "x", "libc.so.6"), "", []string{"libc.so.6"}, ""},
-		{"a text", []byte("ELF\n"), "", nil, ""},
-		{"nothing", nil, "", nil, ""},
-		{"another machine's", program("arm64", "", "x"), "", nil, "it is for EM_AARCH64, and not for amd64"},
+		{"a static program", program("amd64", "", "x"), ""},
+		{"a loader", program("amd64", "/lib64/ld.so", "x"), "it names a loader: build it with CGO_ENABLED=0"},
+		{"a library", program("amd64", "", "x", "libc.so.6"), "it needs libc.so.6: build it with CGO_ENABLED=0"},
+		{"a text", []byte("ELF\n"), "it is not a program"},
+		{"nothing", nil, "it is not a program"},
+		{"another machine's", program("arm64", "", "x"), "it is for EM_AARCH64, and not for amd64"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			loader, libraries, err := needs(tt.data, "amd64")
-			if got := errText(err); got != tt.wantErr {
+			if got := errText(static(tt.data, "amd64")); got != tt.wantErr {
 				t.Errorf("error %q, want %q", got, tt.wantErr)
-			}
-			if loader != tt.loader {
-				t.Errorf("loader %q, want %q", loader, tt.loader)
-			}
-			if diff := cmp.Diff(tt.libraries, libraries); diff != "" {
-				t.Errorf("libraries (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ var deployed sync.Once
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	parts.Need(t, "root", "debian-root", "image-packages", "mounted root", "chroot", "nsenter")
+	parts.Need(t, "root", "debian-root", "mounted root", "nsenter")
 	dependOnKeel(t)
 	c := &cluster{T: t, Server: kubetest.Shared(t), image: machine.KeelImage(t)}
 	deployed.Do(c.deploy)

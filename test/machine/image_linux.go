@@ -18,7 +18,7 @@ import (
 // Keel is /usr/bin/keel in it. The archive is built once a process.
 func KeelImage(t testing.TB) string {
 	t.Helper()
-	parts.Need(t, "root", "image-packages")
+	parts.Need(t, "root")
 	archive, err := keelImage()
 	if err != nil {
 		t.Fatal(err)

@@ -185,18 +185,10 @@ func mountPoint(at, path string) error {
 	return f.Close()
 }
 
-// Image makes the root of a pod for a test: the given static programs in /bin,
-// and Debian's nsenter and chroot with what they link.
+// Image makes the root of a pod for a test: the given static programs in /bin.
 func Image(t testing.TB, programs ...string) string {
 	t.Helper()
-	parts.Need(t, "root", "debian-root", "chroot", "tar")
 	dir := t.TempDir()
-	const copied = `chroot "$1" sh -c '
-		set -- /usr/bin/nsenter /usr/sbin/chroot
-		tar -chf - "$@" $(ldd "$@" | grep -o "/[^ :]*" | sort -u)' | tar -xf - -C "$2"`
-	if out, err := exec.Command("sh", "-ec", copied, "sh", parts.Dir("debian-root"), dir).CombinedOutput(); err != nil {
-		t.Fatalf("copy nsenter and chroot out of %s: %v\n%s", parts.Dir("debian-root"), err, out)
-	}
 	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}

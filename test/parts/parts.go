@@ -9,15 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
 
 // Need skips t, or fails it when CI=true, unless every named part is here. A
-// name is "root" (uid 0), "debian-root" (see Dir), "image-packages" (what make
-// image takes from Debian), "cgroup2" and "mounted root"
-// (mounts of this process), a command that Path knows, or a command on PATH.
+// name is "root" (uid 0), "debian-root" (see Dir), "cgroup2" and "mounted root" (mounts
+// of this process), a command that Path knows, or a command on PATH.
 func Need(t testing.TB, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -63,10 +61,6 @@ func find(name string) error {
 	case "kube-apiserver", "kubectl", "etcd":
 		if _, err := os.Stat(Path(name)); err != nil {
 			return fmt.Errorf("build it once with `make parts` as root")
-		}
-	case "image-packages":
-		if _, err := os.Stat(filepath.Join(Dir("image"), runtime.GOARCH)); err != nil {
-			return fmt.Errorf("fetch them once with `make parts` as root")
 		}
 	case "cgroup2":
 		if !mounted(func(_, kind string) bool { return kind == name }) {

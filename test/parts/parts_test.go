@@ -31,7 +31,6 @@ func TestFind_saysHowToGet(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	tests := []struct{ name, want string }{
 		{"debian-root", "build it once with `make parts` as root"},
-		{"image-packages", "fetch them once with `make parts` as root"},
 		{"kube-apiserver", "build it once with `make parts` as root"},
 		{"setfacl", "install it: apt-get install acl"},
 		{"frobnicate", "install it: frobnicate is not on PATH"},
