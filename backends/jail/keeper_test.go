@@ -197,6 +197,31 @@ func TestTarget_keepsTheContract(t *testing.T) {
 	}
 }
 
+// A jail that another process starts while this one waits for the lock is left alone.
+func TestTarget_freshUnderTheLock(t *testing.T) {
+	b := newBench(t)
+	b.do(b.keeper.Record(t.Context(), spec("a", nil)))
+	b.pass(0)
+	b.do(b.machine.Reboot())
+	fresh := func() []drift.Target {
+		k, err := jail.NewKeeper(t.Context(), b.options())
+		b.do(err)
+		return k.Targets()
+	}
+	contract.Target(t, contract.Targets{
+		New:   func(testing.TB, command.Runner) []drift.Target { return fresh() },
+		Root:  b.dir,
+		State: func() string { return strings.Join(b.machine.Contents(), "\n") },
+		Drifted: func(t testing.TB) (drift.Planner, func()) {
+			return fresh()[0].(drift.Planner), func() {
+				if r := drift.Ensure(t.Context(), fresh()[0].(drift.Planner), drift.Options{}); r.Err != nil {
+					t.Fatal(r.Err)
+				}
+			}
+		},
+	})
+}
+
 // TestTarget_calledOffIsNoAnswer: what was not answered because a visit was
 // called off is asked again, and not unknown to the next one.
 func TestTarget_calledOffIsNoAnswer(t *testing.T) {

@@ -55,6 +55,9 @@ func (t *target) name() string { return t.rec.Spec.Metadata.Name }
 
 func (t *target) ID() string { return targetID(t.name()) }
 
+// Forget drops the listing of the host.
+func (t *target) Forget() { t.host.forget() }
+
 func (t *target) rootPath() string {
 	return t.host.driver.Datasets.Path(rootDataset(t.pool, t.name()))
 }

@@ -33,7 +33,8 @@ type Options struct {
 	DryRun bool // plan, do nothing
 	Hook   Hook
 	// Lock, when set, is taken before anything may be changed, and only when a
-	// look without it saw something to change. Ensure then looks anew.
+	// look without it saw something to change. Ensure then makes the target forget
+	// what it remembers, see Forgetter, and looks again.
 	Lock func(ctx context.Context) (unlock func(), err error)
 }
 
@@ -85,6 +86,9 @@ func Ensure(ctx context.Context, t Planner, o Options) Result {
 			return v.res
 		}
 		defer unlock()
+		if f, ok := t.(Forgetter); ok {
+			f.Forget()
+		}
 		v.res.Before, v.res.Err = look(ctx, t)
 		if v.res.Err != nil || v.res.Before.Settled() {
 			return v.res

@@ -22,6 +22,13 @@ type Comparer interface {
 	Compare(declared, observed State) Report
 }
 
+// A Forgetter is a Target that may answer Observe from memory. Forget drops that
+// memory: Ensure calls it once it holds the lock, since another process may have
+// changed the machine while this one waited.
+type Forgetter interface {
+	Forget()
+}
+
 // A Planner is a Target that may be changed. Plan reads, and changes nothing.
 // It is called whenever a declared leaf is not the same. Every such leaf lies
 // under the Writes of a step: under Do it must be the same afterwards, under

@@ -24,6 +24,9 @@ type target struct {
 
 func (t *target) ID() string { return t.id }
 
+// Forget drops the answers of the machine.
+func (t *target) Forget() { t.machine.Forget() }
+
 func (t *target) Observe(ctx context.Context) (declared, observed drift.State, err error) {
 	return t.handler.Observe(ctx, t.machine, t.params)
 }

@@ -27,6 +27,9 @@ type Targets struct {
 	Run command.Runner
 	// Root is the folder of the machine they look at; empty when there is none.
 	Root string
+	// Drifted, when set, gives a new target that drifts, and a function that makes
+	// the machine as declared behind the target's back.
+	Drifted func(t testing.TB) (x drift.Planner, fix func())
 	// State fingerprints a machine that is not a folder, such as a driver's
 	// memory; nil when there is none.
 	State func() string
@@ -49,6 +52,9 @@ func Target(t *testing.T, c Targets) {
 	t.Run("Observe changes nothing", func(t *testing.T) { targetReadOnly(t, c, run) })
 	t.Run("Observe returns soon when cancelled", func(t *testing.T) { targetCancelled(t, c.New(t, run)) })
 	t.Run("a leaf that is not observed is unknown", func(t *testing.T) { targetSilence(t, c.New(t, run)) })
+	if c.Drifted != nil {
+		t.Run("Ensure acts on what it sees under the lock", func(t *testing.T) { targetFresh(t, c) })
+	}
 }
 
 func targetIDs(t *testing.T, ts []drift.Target) {
@@ -216,6 +222,25 @@ func targetSilence(t *testing.T, ts []drift.Target) {
 				t.Errorf("%s: with %v not observed the report does not hold it", x.ID(), gone.Path)
 			}
 		}
+	}
+}
+
+// targetFresh lets another process correct the drift while Ensure waits for the lock.
+func targetFresh(t *testing.T, c Targets) {
+	x, fix := c.Drifted(t)
+	locked := false
+	r := drift.Ensure(t.Context(), x, drift.Options{Lock: func(context.Context) (func(), error) {
+		locked = true
+		fix()
+		return func() {}, nil
+	}})
+	switch {
+	case !locked:
+		t.Errorf("%s does not drift: nothing is tested: %+v", x.ID(), r)
+	case r.Err != nil:
+		t.Errorf("ensure %s: %v", x.ID(), r.Err)
+	case len(r.Steps) > 0 || r.Changed || !r.Before.Settled():
+		t.Errorf("%s acts on what it saw before the lock: %+v", x.ID(), r)
 	}
 }
 

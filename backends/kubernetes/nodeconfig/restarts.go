@@ -24,6 +24,10 @@ type restarts struct {
 	proved  func(units int) // is told of restarts that were proven
 }
 
+// Forget drops what is remembered of the machine, for the handler's target too: both
+// look at the same.
+func (r restarts) Forget() { r.forget() }
+
 // leaf gives both sides of the restarts: none is declared, and the open journal's
 // units are observed.
 func (r restarts) leaf(ctx context.Context) (declared, observed drift.Leaf) {
