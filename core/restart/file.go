@@ -55,13 +55,16 @@ func parse(text []byte) (rec Record, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Record{}, errors.New("holds more than a record")
 	}
-	return rec, rec.valid()
+	return rec, rec.readable()
 }
 
 // Save writes the record.
 func (f *File) Save(ctx context.Context, r Record) error {
 	if err := r.valid(); err != nil {
 		return fmt.Errorf("restart journal %s: %w", f.path, err)
+	}
+	if r.Units == nil {
+		r.Units = map[string]string{} // null would be refused by Load
 	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -72,6 +72,8 @@ func TestFile_broken(t *testing.T) {
 		{"more than one", good + good, "holds more than a record"},
 		{"rubbish behind it", good + "x", "holds more than a record"},
 		{"a key of a later version", `{"phase": "restarting", "order": []}`, `unknown field "order"`},
+		{"restarting without units", `{"phase": "restarting"}`, "phase restarting without units"},
+		{"restarting, and units are null", `{"phase": "restarting", "units": null}`, "phase restarting without units"},
 		{"no phase", `{}`, `phase ""`},
 		{"an unknown phase", `{"phase": "done"}`, `phase "done"`},
 		{"no unit name", `{"phase": "restarting", "units": {"-x": ""}}`, `unit name "-x"`},

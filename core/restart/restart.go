@@ -122,6 +122,16 @@ func (r Record) valid() error {
 	return nil
 }
 
+// readable is what a record must be that was read from a file: Keel saves none
+// that names no unit, but in phase "restarting" without a reload, once the last
+// unit has left it. Units are an empty object then, and not missing.
+func (r Record) readable() error {
+	if r.Phase == Restarting && !r.Reload && r.Units == nil {
+		return errors.New("phase restarting without units: nobody knows what to restart")
+	}
+	return r.valid()
+}
+
 // changed reads the ids, all of them or none: an id that was not read must not
 // be taken for that of a unit which does not run.
 func changed(ctx context.Context, run command.Runner, j Journal, rec *Record) error {
