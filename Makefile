@@ -4,7 +4,7 @@ export CGO_ENABLED ?= 0
 
 # What is built or downloaded once and kept: the linter, the parts of the tests.
 CACHE := $(abspath $(or $(KEEL_CACHE),.cache))
-TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | cksum | tr ' ' -)-$(shell $(GO) env GOVERSION)
+TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | cksum | tr ' ' -)-$(shell $(GO) env GOVERSION 2>/dev/null)
 GIT := git -c safe.directory='*'
 VERSION := $(or $(shell $(GIT) describe --tags --always --abbrev=12 --dirty 2>/dev/null),unknown)
 COMMIT := $(or $(shell $(GIT) rev-parse HEAD 2>/dev/null),unknown)
@@ -20,12 +20,20 @@ IMAGE := dist/keel-$(VERSION)-image.tar
 IMAGE_NAME := docker.io/library/keel
 IMAGE_ARCH := amd64 arm64
 
-.PHONY: help build run test parts lint generate verify bench dist image clean
+.PHONY: go help build run test parts lint generate verify bench dist image clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# What needs Go says what is missing, before make says what it could not run.
+go:
+	@command -v $(GO) >/dev/null || { \
+		echo "make: $(GO) is not in PATH: install Go $$(sed -n 's/^go //p' go.mod) or later from https://go.dev/dl, or add it: PATH=/usr/local/go/bin:\$$PATH make $(MAKECMDGOALS)" >&2; exit 1; }
+
+build run test parts lint generate verify bench dist image: | go
+
 build: ## bin/keel, a static binary stamped with the version
+	@echo 'Compiling bin/keel: seconds from the cache of Go, 2 to 10 minutes the first time' >&2
 	@$(BUILD) -o bin/keel ./cmd/keel
 
 run: build ## show Keel keeping an example root; as root after make parts, a node of a cluster too
@@ -80,8 +88,10 @@ image: ## dist/keel-VERSION-image.tar, an OCI image for linux on amd64 and arm64
 clean: ## remove what was built, but for the cache
 	rm -rf bin dist
 
-$(TOOLS)/golangci-lint:
+$(TOOLS)/golangci-lint: | go
+	@echo 'Compiling golangci-lint: some minutes, once' >&2
 	cd tools && GOWORK=off $(GO) build -buildvcs=false -o '$@' github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-$(TOOLS)/controller-gen:
+$(TOOLS)/controller-gen: | go
+	@echo 'Compiling controller-gen: a minute or two, once' >&2
 	cd tools && GOWORK=off $(GO) build -buildvcs=false -o '$@' sigs.k8s.io/controller-tools/cmd/controller-gen

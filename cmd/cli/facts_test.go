@@ -85,7 +85,7 @@ func TestFacts_andDataReachEveryCommand(t *testing.T) {
 		out != ".Node.Name     n1\n.Cluster.Name  unknown: nobody gave it: write it into the file of --facts\n" {
 		t.Errorf("exit %d, %q, %s", code, out, stderr)
 	}
-	if code, out, stderr := b.real("facts", "--root="+root, ".Node.Nmae"); code != 1 || out != "" || stderr != "Error: unknown fact \".Node.Nmae\" (did you mean .Node.Name?)\n" {
+	if code, out, stderr := b.real("facts", "--root="+root, ".Node.Nam"); code != 1 || out != "" || stderr != "Error: there is no fact .Node.Nam (did you mean .Node.Name?)\n" {
 		t.Errorf("exit %d, %q, %s", code, out, stderr)
 	}
 	if code, out, stderr := b.real("facts", "--root="+root, "--facts="+facts); code != 0 || !strings.Contains(out, ".Node.Name              n1\n") {
@@ -106,5 +106,23 @@ func TestFacts_whatIsNotForThisNode(t *testing.T) {
 	code, out, _ = b.real("diff", "-f", file, "--root="+root, "--facts="+facts)
 	if want := "motd.spec: not compared (nodeSelector does not match this node)\n"; code != 0 || !strings.HasPrefix(out, want) {
 		t.Errorf("exit %d, output %q, want %q", code, out, want)
+	}
+}
+
+// What no machine can have is an error without facts, too.
+func TestValidate_whatNoMachineCanHave(t *testing.T) {
+	b := newBench(t)
+	doc := func(content string) string { return strings.Replace(templated, "{{ .Node.Name }}", content, 1) }
+	for content, want := range map[string]string{
+		"{{ .ImageName }}":          "there is no .ImageName",
+		"{{ .Node.Nam }}":           "there is no fact .Node.Nam (did you mean .Node.Name?)",
+		"{{ .ConfigMaps.other.x }}": `spec.configMaps lists nothing as "other"`,
+		"{{ .Node.ProviderID }}":    "",
+	} {
+		file := b.write("doc.yaml", doc(content))
+		code, _, stderr := b.real("validate", "-f", file)
+		if wrong := want != ""; wrong != (code == 3) || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %s; want %s", content, code, stderr, want)
+		}
 	}
 }

@@ -21,6 +21,7 @@ type Info struct {
 	mode    fs.FileMode
 	modTime time.Time
 	id      fileID
+	dir     fileID // in which it was found; zero where nobody asked
 }
 
 // fileID tells two files apart as long as one of them is open.

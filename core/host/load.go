@@ -30,6 +30,7 @@ func (v *View) load(name string, follow bool, max int64) (Info, []byte, error) {
 	}
 	if !p.info.mode.IsRegular() {
 		err := p.ownGroup()
+		p.info.dir = p.dir.id
 		return p.info, nil, err
 	}
 	f, err := p.open()
@@ -40,7 +41,7 @@ func (v *View) load(name string, follow bool, max int64) (Info, []byte, error) {
 	if err := f.look(); err != nil {
 		return Info{}, nil, err
 	}
-	f.info.ACL = f.acl != nil
+	f.info.ACL, f.info.dir = f.acl != nil, p.dir.id
 	if f.info.size > max {
 		return f.info, nil, nil
 	}

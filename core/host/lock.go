@@ -64,6 +64,7 @@ func (t *Tree) lock(ctx context.Context, who string) (func(), error) {
 		}
 		if fd >= 0 {
 			text := fmt.Sprintf("%d %s\n", os.Getpid(), strings.ReplaceAll(who, "\n", " "))
+			t.inherit(ctx, p.dir, fd, text)
 			if err := errors.Join(unix.Ftruncate(fd, 0), writeFD(fd, []byte(text))); err != nil {
 				closeFD(fd) // and with it the lock
 				return nil, err
@@ -78,6 +79,16 @@ func (t *Tree) lock(ctx context.Context, who string) (func(), error) {
 		case <-poll.C:
 		}
 	}
+}
+
+// inherit looks after what a killed holder of the lock may have left: in Keel's own
+// directory at once, elsewhere where this run looks again.
+func (t *Tree) inherit(ctx context.Context, dir folder, fd int, text string) {
+	s := t.sweeperOf(ctx)
+	if last := holderIn(fd); last != describe(text) {
+		s.Forget()
+	}
+	_ = s.sweep(dir, true) // what stays goes with the next lock
 }
 
 // tryLock takes the lock in an open folder. fd is -1 when somebody else holds it.
@@ -128,12 +139,20 @@ func openLock(dir int) (fd int, err error) {
 	return fd, nil
 }
 
-// holderIn reads who holds the lock.
+// holderIn reads who holds the lock, or held it last.
 func holderIn(fd int) string {
 	var buf [512]byte
 	n, err := readerAt(fd).ReadAt(buf[:], 0)
-	pid, who, ok := strings.Cut(strings.TrimSpace(string(buf[:n])), " ")
-	if err != nil && !atEnd(err) || !ok {
+	if err != nil && !atEnd(err) {
+		n = 0
+	}
+	return describe(string(buf[:n]))
+}
+
+// describe says who wrote the text of a lock file.
+func describe(text string) string {
+	pid, who, ok := strings.Cut(strings.TrimSpace(text), " ")
+	if !ok {
 		return "another process"
 	}
 	return fmt.Sprintf("process %s (%s)", pid, who)

@@ -68,6 +68,47 @@ func TestPut_leftoversInARun(t *testing.T) {
 	put("/d/f", "3", false)
 }
 
+// A run that looked before it had the lock looks again where another process had
+// it, and Keel's own directory is swept whenever the lock is taken.
+func TestLock_forgetsWhatWasSwept(t *testing.T) {
+	root := t.TempDir()
+	left, copied := filepath.Join(root, "d/.keel-0123456789abcdef.tmp"), filepath.Join(root, "run/keel/.keel-0123456789abcdef.tmp/f")
+	create(t, filepath.Join(root, "d/f"), "", 0o600)
+	tree := openTree(t, root)
+	ctx := WithSweeper(t.Context(), new(Sweeper))
+	leftovers := func(want int) {
+		t.Helper()
+		if n, err := tree.Leftovers(ctx, "/d/f", Follow, Info{}); err != nil || n != want {
+			t.Errorf("Leftovers = %d, %v, want %d", n, err, want)
+		}
+	}
+	lock := func() {
+		t.Helper()
+		unlock, err := tree.Lock(ctx, "this")
+		must(t, err)
+		unlock()
+	}
+	lock()
+	leftovers(0)
+	create(t, left, "", 0o600)
+	lock()
+	leftovers(0) // a directory is listed once a run
+	other, err := openTree(t, root).Lock(t.Context(), "other")
+	must(t, err)
+	other()
+	create(t, copied, "secret", 0o600)
+	lock()
+	leftovers(1)
+	if _, err := os.Lstat(filepath.Dir(copied)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the copy of a killed check: %v", err)
+	}
+	must(t, tree.Sweep(ctx, "/d/f", Follow))
+	leftovers(0)
+	if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("swept: %v", err)
+	}
+}
+
 func TestPut_livingWriterKeepsItsFile(t *testing.T) {
 	root := t.TempDir()
 	first, second := openTree(t, root), openTree(t, root)

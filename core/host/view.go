@@ -139,7 +139,7 @@ func (v *View) stat(name string, follow bool) (Info, error) {
 	if err := p.ownGroup(); err != nil {
 		return Info{}, fmt.Errorf("stat %s: %w", name, err)
 	}
-	p.info.name = path.Base(name)
+	p.info.name, p.info.dir = path.Base(name), p.dir.id
 	return p.info, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tlspu/keel/core/handler"
+	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/test/contract"
 )
 
@@ -24,9 +25,12 @@ func BenchmarkObserve(b *testing.B) {
 	}
 	b.Run("observe", func(b *testing.B) {
 		m := handler.NewMachine(contract.View(b, root), nil)
+		var sweeper host.Sweeper
+		ctx := host.WithSweeper(b.Context(), &sweeper)
 		for b.Loop() {
+			sweeper.Forget() // a run begins
 			for _, params := range all {
-				_, _, err := New().Observe(b.Context(), m, params)
+				_, _, err := New().Observe(ctx, m, params)
 				check(b, err)
 			}
 		}

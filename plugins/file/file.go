@@ -67,8 +67,9 @@ func (Handler) Validate(values map[string]string) error {
 	return errors.Join(p.errs...)
 }
 
-// Ensure writes or removes the file, or mends its mode and owner. An error
-// leaves the old file whole.
+// Ensure writes or removes the file, or corrects its mode and owner, and removes
+// temporary files that a killed run left beside it, which is no change of the
+// file. An error leaves the old file whole.
 func (Handler) Ensure(ctx context.Context, root string, params map[string]string) (changed bool, err error) {
 	w, err := parse(ctx, params)
 	if err == nil {
@@ -86,6 +87,9 @@ func (Handler) Ensure(ctx context.Context, root string, params map[string]string
 		changed, err = remove(tree, w)
 	} else {
 		changed, err = put(ctx, tree, w)
+	}
+	if err == nil {
+		err = tree.Sweep(ctx, w.path, w.last())
 	}
 	return changed, err
 }
@@ -122,6 +126,15 @@ func (w want) attr(files *host.View, sensitive bool) (a host.Attr, err error) {
 	}
 	a.GID, err = w.group.id(files)
 	return a, err
+}
+
+// last is what a symlink as last component means: one that is to be absent is
+// never followed.
+func (w want) last() host.Link {
+	if w.absent {
+		return host.Replace
+	}
+	return w.link
 }
 
 // remove takes away a file or a link, and nothing else.

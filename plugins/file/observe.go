@@ -38,6 +38,7 @@ func (Handler) Observe(ctx context.Context, m handler.Machine, params map[string
 		l.present()
 	}
 	l.foretell()
+	l.leftovers(ctx)
 	return l.declared, l.observed, nil
 }
 
@@ -47,6 +48,7 @@ type look struct {
 	want               want
 	sensitive          bool
 	declared, observed drift.State
+	info               host.Info // of what is at the path; zero when there is nothing
 }
 
 // content is how content is shown and compared.
@@ -63,6 +65,20 @@ func (l *look) leaf(name string, declared, observed any) {
 	p := drift.Path{name}
 	l.declared = append(l.declared, drift.Leaf{Path: p, Value: declared})
 	l.observed = append(l.observed, drift.Leaf{Path: p, Value: observed})
+}
+
+// leftovers adds a leaf where a killed run left temporary files, in which a secret
+// may stand: then there is something to do even where the file is right.
+func (l *look) leftovers(ctx context.Context) {
+	if _, unknown := l.observed[0].Value.(drift.Unknown); unknown {
+		return // for what may be the same reason; nothing is written then
+	}
+	n, err := l.files.Leftovers(ctx, l.want.path, l.want.last(), l.info)
+	if err != nil {
+		l.leaf("leftovers", nil, unknown(err))
+	} else if n > 0 {
+		l.leaf("leftovers", nil, fmt.Sprintf("%d temporary file(s) of a killed run", n))
+	}
 }
 
 // foretell asks why what differs could not be mended, unless that is known.
@@ -125,6 +141,7 @@ func (l *look) other(declared any, info host.Info) {
 // absent needs no content to tell what is there.
 func (l *look) absent() {
 	info, err := l.files.Lstat(l.want.path)
+	l.info = info
 	switch {
 	case host.IsMissing(err):
 		l.leaf("content", nil, nil)
@@ -140,6 +157,7 @@ func (l *look) absent() {
 func (l *look) present() {
 	w, follow := l.want, l.want.link == host.Follow
 	info, data, err := l.files.Load(w.path, follow, max(maxRead, int64(len(w.content))))
+	l.info = info
 	expected := l.content(w.content)
 	switch {
 	case host.IsMissing(err):

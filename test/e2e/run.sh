@@ -1,7 +1,7 @@
 #!/bin/sh
-# Shows Keel keeping a machine, without touching this one: a copy of an example
-# root is kept from a folder of NodeConfigs. Needs bin/keel, or another in the
-# folder $KEEL_BIN; runs as any user, without a network. The README shows what it
+# Shows Keel managing a machine, without touching this one: a copy of an example
+# root, from a directory of NodeConfigs. Needs bin/keel, or another in the
+# directory $KEEL_BIN; runs as any user, without a network. The README shows what it
 # prints, and a test compares.
 set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -48,6 +48,6 @@ echo "\$ echo 'PasswordAuthentication yes' >$file"
 echo 'PasswordAuthentication yes' >"$file"
 check 14 keel diff -f nodeconfigs/sshd.yaml --root root
 
-say "Pass 3 mends it:"
+say "Pass 3 fixes it:"
 pass
 check 0 keel diff -f nodeconfigs/sshd.yaml --root root

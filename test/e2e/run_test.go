@@ -77,3 +77,21 @@ func timeless(text string) string {
 	text = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)\b`).ReplaceAllString(text, "TOOK")
 	return strings.TrimSpace(text)
 }
+
+// The NodeConfig that the README shows can be used.
+func TestReadme_nodeConfigIsValid(t *testing.T) {
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, ok := strings.Cut(string(page), "```yaml\n")
+	if !ok {
+		t.Fatal("README.md has no block of YAML")
+	}
+	block, _, _ = strings.Cut(block, "```\n")
+	cmd := exec.Command(filepath.Join(keel(t), "keel"), "validate", "-f", "-")
+	cmd.Stdin = strings.NewReader(block)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("keel validate: %v\n%s", err, out)
+	}
+}

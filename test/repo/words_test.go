@@ -63,7 +63,6 @@ var unswept = []string{
 	"plugins/all",
 	"plugins/example",
 	"plugins/file",
-	"README.md",
 	"docs/adr/0001-one-engine.md",
 	"docs/adr/0003-libraries.md",
 	"docs/adr/0005-what-three-products-changed.md",

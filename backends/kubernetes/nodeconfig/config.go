@@ -123,8 +123,9 @@ func judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handl
 		return fmt.Errorf("spec.type: %w", err)
 	}
 	errs := []error{h.Validate(spec.Params)}
+	listed := render.Data{ConfigMaps: names(spec.ConfigMaps), Secrets: names(spec.Secrets)}
 	for _, key := range slices.Sorted(maps.Keys(spec.Params)) {
-		if err := render.Check(spec.Params[key], len(spec.Secrets) > 0); err != nil {
+		if err := render.Check(spec.Params[key], listed); err != nil {
 			errs = append(errs, fmt.Errorf("spec.params.%s: %w", key, err))
 		}
 	}
@@ -133,11 +134,20 @@ func judge(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handl
 			errs = append(errs, v1alpha1.CheckUnit(unit))
 			continue
 		}
-		if err := render.Check(unit, len(spec.Secrets) > 0); err != nil {
+		if err := render.Check(unit, listed); err != nil {
 			errs = append(errs, fmt.Errorf("spec.services[%d]: %w", i, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// names are the objects that refs list, of which nothing but the name is known.
+func names(refs []v1alpha1.DataRef) []render.Object {
+	objects := make([]render.Object, len(refs))
+	for i, ref := range refs {
+		objects[i].As = ref.As
+	}
+	return objects
 }
 
 // Effective is the content that is to be kept, or nil.

@@ -117,7 +117,7 @@ func factNames(args []string) (names []string, err error) {
 	for _, arg := range args {
 		name := strings.TrimPrefix(arg, ".")
 		if !slices.Contains(all, name) {
-			return nil, fmt.Errorf("unknown fact %q%s", arg, nearestFact(name, all))
+			return nil, facts.Unknown(name)
 		}
 		names = append(names, name)
 	}
@@ -125,14 +125,6 @@ func factNames(args []string) (names []string, err error) {
 		names = all
 	}
 	return names, nil
-}
-
-// nearestFact asks whether a fact of a like name is meant.
-func nearestFact(name string, all []string) string {
-	if near := plugin.Nearest(name, all); near != "" {
-		return fmt.Sprintf(" (did you mean .%s?)", near)
-	}
-	return ": keel facts lists all of them"
 }
 
 func lines(f facts.Facts, names []string) []fact {

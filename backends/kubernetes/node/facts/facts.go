@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/tlspu/keel/core/plugin"
 )
 
 // Facts is what is known about a node. A field that is empty is not known when
@@ -115,11 +117,11 @@ func (f *Facts) Lookup(fact string) (any, error) {
 	group, field, _ := strings.Cut(fact, ".")
 	of := reflect.ValueOf(f).Elem().FieldByName(group)
 	if !of.IsValid() || of.Kind() != reflect.Struct {
-		return nil, fmt.Errorf("there is no fact .%s", fact)
+		return nil, Unknown(fact)
 	}
 	value := of.FieldByName(field)
 	if !value.IsValid() {
-		return nil, fmt.Errorf("there is no fact .%s", fact)
+		return nil, Unknown(fact)
 	}
 	if reason := f.reason(fact); empty(value) && (reason != "" || value.Kind() == reflect.String && fact != "OS.IDLike") {
 		return nil, &Missing{Fact: fact, Reason: reason}
@@ -132,6 +134,14 @@ func (f *Facts) Lookup(fact string) (any, error) {
 	default:
 		return v, nil
 	}
+}
+
+// Unknown is the error for the name of a fact that there is not.
+func Unknown(fact string) error {
+	if near := plugin.Nearest(fact, Names()); near != "" {
+		return fmt.Errorf("there is no fact .%s (did you mean .%s?)", fact, near)
+	}
+	return fmt.Errorf("there is no fact .%s: keel facts lists all of them", fact)
 }
 
 // empty reports whether a field holds nothing.

@@ -32,8 +32,9 @@ type set struct {
 //	{{ range .A }}   becomes  {{ range field . "A" | each N }}
 //
 // so that no value is looked up, written or repeated but by code of ours. N is how
-// many actions one round runs.
-func compile(text string, functions template.FuncMap) (set, error) {
+// many actions one round runs. knows, unless it is nil, says why there is nothing at
+// a path below the data, wherever a template names one for certain.
+func compile(text string, functions template.FuncMap, knows func(path []string) error) (set, error) {
 	switch {
 	case len(text) > maxSource:
 		return set{}, &problem{text: fmt.Sprintf("the template is longer than %d MiB", maxSource>>20), safe: true}
@@ -48,7 +49,7 @@ func compile(text string, functions template.FuncMap) (set, error) {
 	if err != nil {
 		return set{}, err
 	}
-	c := compiler{trees: trees, costs: map[string]int{}}
+	c := compiler{trees: trees, costs: map[string]int{}, knows: knows, dot: []string{}}
 	cost := c.template(trees[mainName], mainName)
 	for _, name := range slices.Sorted(maps.Keys(trees)) {
 		c.template(trees[name], name)
@@ -63,6 +64,8 @@ type compiler struct {
 	costs map[string]int
 	tree  *parse.Tree
 	err   error // the first
+	knows func(path []string) error
+	dot   []string // where the dot is below the data; nil where that is not certain
 }
 
 const unfinished = -1
@@ -80,10 +83,13 @@ func (c *compiler) template(tree *parse.Tree, name string) int {
 	if cost, known := c.costs[name]; known {
 		return cost
 	}
-	before := c.tree
+	before, dot := c.tree, c.dot
 	c.costs[name], c.tree = unfinished, tree
+	if name != mainName {
+		c.dot = nil // it is what the caller gives
+	}
 	c.costs[name] = c.list(tree.Root)
-	c.tree = before
+	c.tree, c.dot = before, dot
 	return c.costs[name]
 }
 
@@ -107,10 +113,11 @@ func (c *compiler) node(n parse.Node) (cost int) {
 	case *parse.IfNode:
 		cost = add(c.pipe(n.Pipe), add(c.list(n.List), c.list(n.ElseList)))
 	case *parse.WithNode:
-		cost = add(c.pipe(n.Pipe), add(c.list(n.List), c.list(n.ElseList)))
+		inner := c.pipePlace(n.Pipe)
+		cost = add(c.pipe(n.Pipe), add(c.below(inner, n.List), c.list(n.ElseList)))
 	case *parse.RangeNode:
 		cost = add(c.pipe(n.Pipe), c.list(n.ElseList))
-		round := int64(add(1, c.list(n.List)))
+		round := int64(add(1, c.below(nil, n.List)))
 		n.Pipe.Cmds = append(n.Pipe.Cmds, call(n.Pos, rangeHook,
 			&parse.NumberNode{NodeType: parse.NodeNumber, Pos: n.Pos, IsInt: true, Int64: round, Text: strconv.FormatInt(round, 10)}))
 	case *parse.TemplateNode:
@@ -147,6 +154,7 @@ func (c *compiler) pipe(p *parse.PipeNode) (cost int) {
 // command walks a command; piped says that it is given a value.
 func (c *compiler) command(cmd *parse.CommandNode, piped bool) (cost int) {
 	first := cmd.Args[0]
+	c.checkIndex(cmd)
 	for i, arg := range cmd.Args[1:] {
 		n, argCost := c.arg(arg)
 		cmd.Args[i+1], cost = n, add(cost, argCost)
@@ -201,6 +209,7 @@ func (c *compiler) path(n parse.Node) (args []parse.Node, cost int) {
 	var base parse.Node
 	var names []string
 	pos := n.Position()
+	c.check(n, c.place(n))
 	switch n := n.(type) {
 	case *parse.FieldNode:
 		base, names = &parse.DotNode{NodeType: parse.NodeDot, Pos: pos}, n.Ident

@@ -35,7 +35,7 @@ func TestCompile_refusesWhatItDoesNotKnow(t *testing.T) {
 func TestCompile_hooksEveryPlace(t *testing.T) {
 	const template = `{{ define "d" }}{{ .A }}{{ end }}{{ .A.B }}{{ $x := .A }}{{ $x.B }}{{ $x = .C }}{{ (index .A 0).B }}{{ if .A }}{{ .B }}{{ else if $x.D }}{{ else }}{{ .E }}{{ end }}` +
 		`{{ with .A }}{{ .B }}{{ else with .C }}{{ .D }}{{ end }}{{ range $i, $e := .A }}{{ $e.F }}{{ else }}{{ .G }}{{ end }}{{ template "d" .A }}{{ print .A (print .B) | print $.C }}{{ block "b" .A }}{{ .B }}{{ end }}`
-	set, err := compile(template, New(Data{}).callable)
+	set, err := compile(template, New(Data{}).callable, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

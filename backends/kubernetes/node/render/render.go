@@ -73,7 +73,7 @@ func (r *Run) Value(value string) (text string, secret bool, err error) {
 }
 
 func (r *Run) run(value string) (string, error) {
-	set, err := compile(value, r.callable)
+	set, err := compile(value, r.callable, nil)
 	if err != nil {
 		return "", err
 	}
@@ -93,15 +93,18 @@ func (r *Run) run(value string) (string, error) {
 	return w.text.String(), nil
 }
 
-// Check says what is wrong with a template before anything is known: it cannot be
-// parsed, or uses a function that there is not. With withhold the error shows
-// nothing of it.
-func Check(value string, withhold bool) error {
+// Check says what is wrong with a template on every node, before anything is
+// known: it cannot be parsed, uses a function that there is not, or names what no
+// node has, which is a group or a fact that there is not, or a ConfigMap or Secret
+// that is not among those of d, whose names are all that counts of it. With Secrets
+// the error shows nothing of a value.
+func Check(value string, d Data) error {
 	if !v1alpha1.IsTemplate(value) {
 		return nil
 	}
-	if _, err := compile(value, New(Data{}).callable); err != nil {
-		return explain(err, withhold)
+	r := New(d)
+	if _, err := compile(value, r.callable, (&root{r}).knows); err != nil {
+		return explain(err, len(d.Secrets) > 0)
 	}
 	return nil
 }

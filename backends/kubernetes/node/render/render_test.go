@@ -129,7 +129,7 @@ func TestValue_refuses(t *testing.T) {
 	for _, tt := range []struct{ name, template, want string }{
 		{"a fact nobody gave", "a\n{{ .Node.Hostname }}", "line 2, column 4: .Node.Hostname is not known: nobody gave it: write it into the file of --facts"},
 		{"there is none", `{{ .Node.ExternalIP }}`, "line 1, column 4: .Node.ExternalIP: this node has none"},
-		{"no such fact", `{{ .Node.Nam }}`, "line 1, column 4: there is no fact .Node.Nam"},
+		{"no such fact", `{{ .Node.Nam }}`, "line 1, column 4: there is no fact .Node.Nam (did you mean .Node.Name?)"},
 		{"in a condition", `{{ if .Node.Hostname }}a{{ end }}`, "line 1, column 7: .Node.Hostname is not known: nobody gave it: write it into the file of --facts"},
 		{"piped into default", `{{ .Node.Hostname | default "a" }}`, "line 1, column 4: .Node.Hostname is not known: nobody gave it: write it into the file of --facts"},
 		{"whether there is one, nobody knows", `{{ hasKey .Node "Hostname" }}`, "line 1, column 4: hasKey: .Node.Hostname is not known: nobody gave it: write it into the file of --facts"},
@@ -150,7 +150,7 @@ func TestValue_refuses(t *testing.T) {
 		{"everything as JSON", `{{ toJson . }}`, "line 1, column 4: toJson: a group cannot be encoded"},
 		{"a mapping", `{{ .Node.Labels }}`, "line 1, column 4: a mapping cannot be written: name a part of it, repeat it with range, or use toYaml or toJson"},
 		{"a ConfigMap", `{{ .ConfigMaps.app }}`, "line 1, column 4: a mapping cannot be written: name a part of it, repeat it with range, or use toYaml or toJson"},
-		{"a method", `{{ .Node.String }}`, "line 1, column 4: there is no fact .Node.String"},
+		{"a method", `{{ .Node.String }}`, "line 1, column 4: there is no fact .Node.String: keel facts lists all of them"},
 		{"arguments of a value", `{{ .Node.Name "x" }}`, "line 1, column 9: .Node.Name is a value and takes nothing"},
 		{"a value in the middle", `{{ 1 | .Node.Name }}`, "line 1, column 13: .Node.Name is a value and takes nothing"},
 		{"range over a number", `{{ range 1000000000 }}{{ end }}`, "line 1, column 10: range over a number is refused: only lists and mappings are repeated"},
@@ -353,14 +353,29 @@ func TestCheck(t *testing.T) {
 		want     string
 	}{
 		{"plain }}", false, ""},
-		{"{{ .Node.Anything | upper }}", false, ""},
+		{"{{ .Node.ProviderID | upper }}{{ .ConfigMaps.site.anything }}{{ .Node.Labels.anything }}{{ index .ConfigMaps \"site\" \"a.b\" }}", false, ""},
+		{"{{ .ImageName }}", false, "line 1, column 4: there is no .ImageName: use .Node, .OS, .Kernel, .Cluster, .ConfigMaps or .Secrets"},
+		{"a\n{{ if .Node.Nmee }}{{ end }}", false, "line 2, column 12: there is no fact .Node.Nmee (did you mean .Node.Name?)"},
+		{"{{ with .Node }}{{ .Name }}{{ .Nmee }}{{ end }}", false, "line 1, column 31: there is no fact .Node.Nmee (did you mean .Node.Name?)"},
+		{"{{ range .Node.Addresses }}{{ .Type }}{{ $.Node.Nmee }}{{ else }}{{ .OS.ID }}{{ end }}", false, "line 1, column 43: there is no fact .Node.Nmee (did you mean .Node.Name?)"},
+		{"{{ range .Node.Addresses }}{{ else }}{{ .Type }}{{ end }}", false, "line 1, column 41: there is no .Type: use .Node, .OS, .Kernel, .Cluster, .ConfigMaps or .Secrets"},
+		{"{{ printf \"%s\" .OS.Nmee | upper }}", false, "line 1, column 19: there is no fact .OS.Nmee (did you mean .OS.Name?)"},
+		{"{{ .ConfigMaps.other.key }}", false, `line 1, column 15: there is no .ConfigMaps.other: spec.configMaps lists nothing as "other"`},
+		{`{{ index .ConfigMaps "other" "key" }}`, false, `line 1, column 4: there is no .ConfigMaps.other: spec.configMaps lists nothing as "other"`},
+		{"{{ .Secrets.db.key }}{{ .Secrets.other.key }}", true, `line 1, column 33: there is no .Secrets.other: spec.secrets lists nothing as "other"`},
+		{"{{ .Secrets.db.key }}", false, `line 1, column 12: there is no .Secrets.db: spec.secrets lists nothing as "db"`},
+		{`{{ define "a" }}{{ .Anything }}{{ $.Anything }}{{ end }}{{ template "a" . }}{{ $x := .Node }}{{ $x.Anything }}`, false, ""},
 		{"{{ .Node.Name | uper }}", false, `line 1: function "uper" not defined`},
 		{"{{ .Node.Name | uper }}", true, "line 1: " + withheld},
 		{"a\n{{ if }}", false, "line 2: missing value for if"},
 		{"{{ .Node.Labels.a/b }}", false, `line 1: bad character U+002F '/': a key with other signs than letters, digits and _ is read by index, as in index .Node.Labels "example.com/pool"`},
 		{"{{ .Node.Labels.a/b }}", true, "line 1: " + withheld},
 	} {
-		err := Check(tt.template, tt.withhold)
+		d := Data{ConfigMaps: []Object{{As: "site"}}}
+		if tt.withhold {
+			d.Secrets = []Object{{As: "db"}}
+		}
+		err := Check(tt.template, d)
 		if got := fmt.Sprint(err); err != nil && got != tt.want || (err == nil) != (tt.want == "") {
 			t.Errorf("Check(%q) = %v, want %s", tt.template, err, tt.want)
 		}
@@ -407,8 +422,9 @@ func FuzzValue(f *testing.F) {
 				t.Errorf("gives %q", text)
 			}
 		}
-		if Check(value, false) != nil {
-			t.Errorf("is rendered and does not pass the check: %v", Check(value, false))
+		// What it refuses may stand where nothing led this time.
+		if err := Check(value, secretData()); err != nil && !strings.Contains(err.Error(), "there is no ") {
+			t.Errorf("is rendered and does not pass the check: %v", err)
 		}
 	})
 }
