@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The map names every folder that holds files. Trees of fixtures and examples
+// The map names every directory that holds files. Trees of fixtures and examples
 // count as one.
 func TestArchitecture_namesEveryFolder(t *testing.T) {
 	var tree []string
@@ -33,12 +33,12 @@ func TestArchitecture_namesEveryFolder(t *testing.T) {
 
 	var named []string
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
-	for _, m := range row.FindAllStringSubmatch(section(t, "docs/develop/architecture.md", "## Folders"), -1) {
+	for _, m := range row.FindAllStringSubmatch(section(t, "docs/develop/architecture.md", "## Directories"), -1) {
 		named = append(named, m[1])
 	}
 	slices.Sort(named)
 	if diff := cmp.Diff(tree, named); diff != "" {
-		t.Errorf("the folders of docs/develop/architecture.md (+) are not those of the tree (-):\n%s", diff)
+		t.Errorf("the directories of docs/develop/architecture.md (+) are not those of the tree (-):\n%s", diff)
 	}
 }
 
