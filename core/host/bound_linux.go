@@ -21,11 +21,11 @@ func bound(ctx context.Context, f folder, name string) string {
 	if err != nil {
 		return ""
 	}
-	dev, root := origin(string(self), strconv.FormatUint(mountOf(f.fd), 10), escaped.Replace(path))
+	dev, root := origin(string(self), strconv.FormatUint(mountOf(f.fd), 10), escaped(path))
 	if dev == "" {
 		return ""
 	}
-	gone := root + "/" + escaped.Replace(name) + "//deleted" // so the kernel calls a file that lost its name
+	gone := root + "/" + escaped(name) + "//deleted" // so the kernel calls a file that lost its name
 	n, where := 0, ""
 	for pid, mounts := range namespaces(ctx) {
 		for line := range strings.Lines(mounts) {
@@ -42,7 +42,9 @@ func bound(ctx context.Context, f folder, name string) string {
 }
 
 // escaped is how mountinfo writes a path.
-var escaped = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`)
+func escaped(path string) string {
+	return strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(path)
+}
 
 // origin finds what is seen at path through the mount of that id: the device and
 // the path on its file system, without a slash at its end.
