@@ -11,12 +11,6 @@ import (
 	"github.com/tlspu/keel/core/plugin"
 )
 
-// Exit codes of documents that cannot be used.
-const (
-	exitUnreadable = 2
-	exitInvalid    = 3
-)
-
 // Kind is the kind Jail for the command line.
 func Kind() plugin.Kind {
 	return plugin.Kind{Name: apijail.Kind, Validate: validate, Targets: targets}
@@ -40,7 +34,7 @@ func parse(docs []plugin.Doc) (jails []*apijail.Jail, errs []error) {
 		}
 		name := j.Metadata.Name
 		if source, again := first[name]; again {
-			errs[i] = &plugin.Exit{Code: exitInvalid, Err: fmt.Errorf("metadata.name: jail %s is in %s already", name, source)}
+			errs[i] = &plugin.Exit{Code: plugin.ExitInvalid, Err: fmt.Errorf("metadata.name: jail %s is in %s already", name, source)}
 			continue
 		}
 		jails[i], first[name] = j, doc.Source
@@ -58,10 +52,10 @@ func code(err error) int {
 	for _, err := range errs {
 		var field *apijail.FieldError
 		if errors.As(err, &field) && (field.Category == apijail.Syntax || field.Category == apijail.TwiceGiven) {
-			return exitUnreadable
+			return plugin.ExitUnreadable
 		}
 	}
-	return exitInvalid
+	return plugin.ExitInvalid
 }
 
 // targets answers every sound document with the same true error: no driver for

@@ -14,13 +14,13 @@ import (
 // *plugin.Exit.
 const (
 	exitOK          = 0
-	exitUsage       = 1
-	exitUnreadable  = 2
-	exitInvalid     = 3
+	exitUsage       = plugin.ExitUsage
+	exitUnreadable  = plugin.ExitUnreadable
+	exitInvalid     = plugin.ExitInvalid
 	exitIncomplete  = 13
 	exitDrift       = 14
-	exitNeedsRoot   = 15
-	exitFailed      = 16
+	exitNeedsRoot   = plugin.ExitNeedsRoot
+	exitFailed      = plugin.ExitFailed
 	exitInterrupted = 130
 	exitPipe        = 141
 )

@@ -84,7 +84,7 @@ func newAgent(ctx context.Context, env plugin.Env, s settings) (*agent, error) {
 func (a *agent) openFolder(context.Context) (err error) {
 	s := a.settings
 	if _, err := os.ReadDir(s.ConfigDir); err != nil {
-		return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: fmt.Errorf("config-dir %s: %w", s.ConfigDir, nodeconfig.Cause(err))}
+		return &plugin.Exit{Code: plugin.ExitUnreadable, Err: fmt.Errorf("config-dir %s: %w", s.ConfigDir, nodeconfig.Cause(err))}
 	}
 	if a.machine, err = nodeconfig.OpenMachine(a.env); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (a *agent) prepare(ctx context.Context) *drift.Loop {
 // nothing to retry.
 func invalidConfig(err error) bool {
 	exit := (*plugin.Exit)(nil)
-	return errors.As(err, &exit) && exit.Code == nodeconfig.ExitInvalid
+	return errors.As(err, &exit) && exit.Code == plugin.ExitInvalid
 }
 
 // mayChange refuses to change this machine without uid 0. A link to / is / too.
@@ -182,12 +182,12 @@ func mayChange(env plugin.Env, s settings) error {
 	}
 	that, err := os.Stat(env.Root)
 	if err != nil {
-		return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: fmt.Errorf("host-root %s: %w", env.Root, nodeconfig.Cause(err))}
+		return &plugin.Exit{Code: plugin.ExitUnreadable, Err: fmt.Errorf("host-root %s: %w", env.Root, nodeconfig.Cause(err))}
 	}
 	if !os.SameFile(this, that) {
 		return nil
 	}
-	return &plugin.Exit{Code: nodeconfig.ExitNeedsRoot, Err: fmt.Errorf("host-root %s is this machine: changing it needs uid 0; run keel as root, or look with --dry-run", env.Root)}
+	return &plugin.Exit{Code: plugin.ExitNeedsRoot, Err: fmt.Errorf("host-root %s is this machine: changing it needs uid 0; run keel as root, or look with --dry-run", env.Root)}
 }
 
 // lock takes the machine's lock for one visit.

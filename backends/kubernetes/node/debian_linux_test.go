@@ -50,7 +50,7 @@ spec:
 	for pass := 1; pass <= 2; pass++ {
 		w.out.Reset()
 		err := w.run(t)
-		if exit := (*plugin.Exit)(nil); !errors.As(err, &exit) || exit.Code != nodeconfig.ExitFailed {
+		if exit := (*plugin.Exit)(nil); !errors.As(err, &exit) || exit.Code != plugin.ExitFailed {
 			t.Errorf("pass %d: %v, want exit 16", pass, err)
 		}
 		if out := w.out.String(); !strings.HasPrefix(out, "error     motd: ") || !strings.Contains(out, "use exec mode nsenter") {

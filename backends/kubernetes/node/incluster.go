@@ -34,10 +34,10 @@ func (a *agent) openCluster(ctx context.Context) (err error) {
 	s := a.settings
 	client, err := cluster.Connect(s.Kubeconfig, "keel-node-agent")
 	if err != nil {
-		return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: err}
+		return &plugin.Exit{Code: plugin.ExitUnreadable, Err: err}
 	}
 	if err := client.CheckNode(s.NodeName); err != nil {
-		return &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: err}
+		return &plugin.Exit{Code: plugin.ExitInvalid, Err: err}
 	}
 	if a.machine, err = nodeconfig.OpenMachine(a.env); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (a *agent) await(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: fmt.Errorf("after %s: %w", settleTime, missing)}
+			return &plugin.Exit{Code: plugin.ExitUnreadable, Err: fmt.Errorf("after %s: %w", settleTime, missing)}
 		}
 	}
 }

@@ -220,8 +220,8 @@ func TestCluster_refusesTheNameOfAnotherNode(t *testing.T) {
 	w.settings.NodeName = "another"
 	_, err := newAgent(t.Context(), w.Env, w.settings)
 	exit := (*plugin.Exit)(nil)
-	if !errors.As(err, &exit) || exit.Code != nodeconfig.ExitInvalid || !strings.Contains(err.Error(), "bound to "+w.node) {
-		t.Errorf("error %v, want the exit code %d", err, nodeconfig.ExitInvalid)
+	if !errors.As(err, &exit) || exit.Code != plugin.ExitInvalid || !strings.Contains(err.Error(), "bound to "+w.node) {
+		t.Errorf("error %v, want the exit code %d", err, plugin.ExitInvalid)
 	}
 	if files, err := os.ReadDir(w.Env.Root); err != nil || len(files) > 0 {
 		t.Errorf("the machine was touched: %v, %v", files, err)

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tlspu/keel/api/v1alpha1"
-	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/plugin"
 )
 
@@ -101,7 +100,7 @@ func given(settings map[string]bool) (names []string) {
 }
 
 func invalid(format string, args ...any) error {
-	return &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: fmt.Errorf(format, args...)}
+	return &plugin.Exit{Code: plugin.ExitInvalid, Err: fmt.Errorf(format, args...)}
 }
 
 // Machine says which machine is kept.

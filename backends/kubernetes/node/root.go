@@ -55,5 +55,5 @@ func (a *agent) reopen() error {
 
 // unreached is the target of an entry while the root cannot be opened.
 func unreached(id string, err error) drift.Planner {
-	return drift.Refused(id, &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: fmt.Errorf("the machine is out of reach: %w", err)})
+	return drift.Refused(id, &plugin.Exit{Code: plugin.ExitUnreadable, Err: fmt.Errorf("the machine is out of reach: %w", err)})
 }

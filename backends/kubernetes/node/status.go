@@ -125,7 +125,7 @@ type statuses struct {
 func openStatuses(dir, configDir string, log *slog.Logger) (*statuses, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil || dir == "" {
-		return nil, &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: errors.New("state-dir: name a folder")}
+		return nil, &plugin.Exit{Code: plugin.ExitInvalid, Err: errors.New("state-dir: name a folder")}
 	}
 	this, err := host.OpenTree("/")
 	if err != nil {
@@ -137,7 +137,7 @@ func openStatuses(dir, configDir string, log *slog.Logger) (*statuses, error) {
 	}
 	if state, err := os.Stat(path); err == nil {
 		if configs, err := os.Stat(configDir); err == nil && os.SameFile(state, configs) {
-			err := &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: fmt.Errorf("state-dir %s: is the config-dir too: name another folder", dir)}
+			err := &plugin.Exit{Code: plugin.ExitInvalid, Err: fmt.Errorf("state-dir %s: is the config-dir too: name another folder", dir)}
 			return nil, errors.Join(err, this.Close())
 		}
 	}

@@ -90,7 +90,7 @@ func withMistake(c *nodeconfig.Config, err error) error {
 	if c == nil || c.Err == nil || c.Last == nil {
 		return err
 	}
-	mistake := &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: fmt.Errorf("%w; what it said before is kept", c.Fault())}
+	mistake := &plugin.Exit{Code: plugin.ExitInvalid, Err: fmt.Errorf("%w; what it said before is kept", c.Fault())}
 	return errors.Join(mistake, err)
 }
 
@@ -147,14 +147,14 @@ func (a *agent) once(ctx context.Context) error {
 		return ctx.Err()
 	}
 	if a.blind != nil {
-		return &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: a.blind}
+		return &plugin.Exit{Code: plugin.ExitUnreadable, Err: a.blind}
 	}
 	unread, invalid := a.source.nameless()
 	for _, err := range unread {
-		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: nodeconfig.ExitUnreadable, Err: err}}, a.settings)
+		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: plugin.ExitUnreadable, Err: err}}, a.settings)
 	}
 	for _, err := range invalid {
-		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: nodeconfig.ExitInvalid, Err: err}}, a.settings)
+		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: plugin.ExitInvalid, Err: err}}, a.settings)
 	}
 	return a.tally.exit()
 }
@@ -229,7 +229,7 @@ func (t *tally) count(err error) {
 	if t.codes == nil {
 		t.codes = map[int]bool{}
 	}
-	code := nodeconfig.ExitFailed
+	code := plugin.ExitFailed
 	if exit := (*plugin.Exit)(nil); errors.As(err, &exit) {
 		code = exit.Code
 	}
@@ -246,7 +246,7 @@ func (t *tally) exit() error {
 		errs = append(errs, fmt.Errorf("output was lost: %w", t.lost))
 		t.count(t.lost)
 	}
-	for _, code := range []int{nodeconfig.ExitUnreadable, nodeconfig.ExitInvalid, nodeconfig.ExitNeedsRoot, nodeconfig.ExitFailed} {
+	for _, code := range []int{plugin.ExitUnreadable, plugin.ExitInvalid, plugin.ExitNeedsRoot, plugin.ExitFailed} {
 		if t.codes[code] {
 			return &plugin.Exit{Code: code, Err: errors.Join(errs...)}
 		}

@@ -308,7 +308,7 @@ func (e exclusive) Compare(declared, observed drift.State) drift.Report {
 func (e exclusive) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error) {
 	e.claims.Set(e.id, e.config)
 	if err := e.claims.Conflict(e.id); err != nil {
-		return nil, &plugin.Exit{Code: ExitInvalid, Err: err}
+		return nil, &plugin.Exit{Code: plugin.ExitInvalid, Err: err}
 	}
 	steps, err := e.Planner.Plan(ctx, r)
 	for i, s := range steps {

@@ -25,14 +25,6 @@ import (
 	"github.com/tlspu/keel/core/plugin"
 )
 
-// The exit codes of errors that end here; cmd/cli has the table.
-const (
-	ExitUnreadable = 2
-	ExitInvalid    = 3
-	ExitNeedsRoot  = 15
-	ExitFailed     = 16
-)
-
 // A Config is one NodeConfig that was read and judged. It is not changed once it
 // is made, and packed where it is to be kept.
 type Config struct {

@@ -33,11 +33,11 @@ func Gather(files *host.View, file string) (f facts.Facts, overruled []string, e
 	}
 	data, err := ReadFile(file)
 	if err != nil {
-		return f, nil, &plugin.Exit{Code: ExitUnreadable, Err: fmt.Errorf("facts %s: %w", file, err)}
+		return f, nil, &plugin.Exit{Code: plugin.ExitUnreadable, Err: fmt.Errorf("facts %s: %w", file, err)}
 	}
 	given, err := facts.Parse(data)
 	if err != nil {
-		return f, nil, &plugin.Exit{Code: ExitInvalid, Err: eachLine("facts "+file, err)}
+		return f, nil, &plugin.Exit{Code: plugin.ExitInvalid, Err: eachLine("facts "+file, err)}
 	}
 	return f, f.Add(given), nil
 }
@@ -87,7 +87,7 @@ templates name them.`,
 			}
 			files, err := host.OpenView(env.Root)
 			if err != nil {
-				return &plugin.Exit{Code: ExitUnreadable, Err: err}
+				return &plugin.Exit{Code: plugin.ExitUnreadable, Err: err}
 			}
 			f, overruled, err := Gather(files, s.Facts)
 			WarnOfFacts(env.Log, overruled, s.Facts)

@@ -102,8 +102,8 @@ func TestFacts_fileOfNoUse(t *testing.T) {
 		code int
 		want string
 	}{
-		{filepath.Join(dir, "none"), ExitUnreadable, "facts " + filepath.Join(dir, "none") + ": no such file or directory"},
-		{bad, ExitInvalid, "facts " + bad + ": line 1: os.id: must be a string; put it in quotes\n" +
+		{filepath.Join(dir, "none"), plugin.ExitUnreadable, "facts " + filepath.Join(dir, "none") + ": no such file or directory"},
+		{bad, plugin.ExitInvalid, "facts " + bad + ": line 1: os.id: must be a string; put it in quotes\n" +
 			"facts " + bad + ": line 2: nodes: unknown key; known are node, os, kernel, cluster"},
 	} {
 		_, err := printed(t, "text", tt.file)

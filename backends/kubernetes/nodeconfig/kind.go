@@ -134,7 +134,7 @@ func targets(_ context.Context, env plugin.Env, docs []plugin.Doc) ([]drift.Targ
 		case c != nil:
 			list = append(list, m.Target(set.id(i), c))
 		case set.data[i].Err != nil:
-			list = append(list, drift.Refused(set.data[i].source, &plugin.Exit{Code: ExitInvalid, Err: set.data[i].Err}))
+			list = append(list, drift.Refused(set.data[i].source, &plugin.Exit{Code: plugin.ExitInvalid, Err: set.data[i].Err}))
 		}
 	}
 	return list, nil

@@ -27,7 +27,7 @@ type Machine struct {
 func OpenMachine(env plugin.Env) (*Machine, error) {
 	tree, err := host.OpenTree(env.Root)
 	if err != nil {
-		return nil, &plugin.Exit{Code: ExitUnreadable, Err: err}
+		return nil, &plugin.Exit{Code: plugin.ExitUnreadable, Err: err}
 	}
 	run := env.Run(env.Root)
 	return &Machine{env: env, Tree: tree, run: run, Look: handler.NewMachine(&tree.View, run), Claims: NewClaims(&tree.View)}, nil
@@ -43,7 +43,7 @@ func (m *Machine) Target(id string, c *Config) drift.Planner {
 		err = errors.Join(c.Err, err)
 	}
 	if err != nil {
-		return drift.Refused(id, &plugin.Exit{Code: ExitInvalid, Err: err})
+		return drift.Refused(id, &plugin.Exit{Code: plugin.ExitInvalid, Err: err})
 	}
 	if reason := c.Idle(); reason != "" {
 		return idle{id, reason}
