@@ -11,13 +11,6 @@ import (
 	"github.com/tlspu/keel/api/document"
 )
 
-// An instance document is written by hand; these bounds only stop one that is
-// made to cost, such as aliases of aliases or an alias of what it stands in.
-const (
-	maxDepth = 64
-	maxNodes = 100_000
-)
-
 type kind uint8
 
 const (
@@ -90,8 +83,7 @@ func read(data []byte) (node, error) {
 	case len(nodes) > 1:
 		return node{}, notYAML("line %d: a second document", nodes[1].Line)
 	}
-	r := reader{left: maxNodes}
-	root, err := r.node(nodes[0].Content[0], 0)
+	root, err := readNode(nodes[0].Content[0])
 	switch {
 	case err != nil:
 		return node{}, err
@@ -108,22 +100,18 @@ func notYAML(format string, args ...any) error {
 	return fmt.Errorf("not valid YAML: "+format, args...)
 }
 
-type reader struct{ left int }
-
-func (r *reader) node(y *yaml.Node, depth int) (node, error) {
-	if r.left--; r.left < 0 || depth > maxDepth {
-		return node{}, notYAML("line %d: nested too deep, or aliases that expand to too much", y.Line)
-	}
+// readNode reads a value; document.Nodes has bounded its depth and its aliases.
+func readNode(y *yaml.Node) (node, error) {
 	switch y.Kind {
 	case yaml.AliasNode:
-		return r.node(y.Alias, depth+1)
+		return readNode(y.Alias)
 	case yaml.SequenceNode:
 		if tag := y.ShortTag(); tag != "!!seq" {
 			return node{}, unknownTag(y)
 		}
 		n := node{kind: list}
 		for _, c := range y.Content {
-			item, err := r.node(c, depth+1)
+			item, err := readNode(c)
 			if err != nil {
 				return node{}, err
 			}
@@ -134,20 +122,20 @@ func (r *reader) node(y *yaml.Node, depth int) (node, error) {
 		if tag := y.ShortTag(); tag != "!!map" {
 			return node{}, unknownTag(y)
 		}
-		return r.mapping(y, depth)
+		return readMapping(y)
 	}
 	value, err := scalarValue(y)
 	return node{scalar: value}, err
 }
 
-func (r *reader) mapping(y *yaml.Node, depth int) (node, error) {
+func readMapping(y *yaml.Node) (node, error) {
 	own, err := ownKeys(y)
 	if err != nil {
 		return node{}, err
 	}
 	n := node{kind: mapping}
 	for i := 0; i+1 < len(y.Content); i += 2 {
-		value, err := r.node(y.Content[i+1], depth+1)
+		value, err := readNode(y.Content[i+1])
 		if err != nil {
 			return node{}, err
 		}

@@ -4,20 +4,48 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// plainJSON replaces, in a JSON text, what a YAML parser refuses or reads as
-// something else: the escape \/, pairs of surrogates, and the characters of
-// strings that unfit names. Line ends stay where they are. Anything else than JSON
-// is returned as it is.
+// plainJSON replaces, in each document of text that is JSON, what a YAML parser
+// refuses or reads as something else: the escape \/, pairs of surrogates, and the
+// characters of strings that unfit names. Line ends stay where they are. Anything
+// else than JSON is returned as it is.
 func plainJSON(text []byte) []byte {
-	start := bytes.TrimLeft(text, " \t\r\n")
-	if len(start) == 0 || start[0] != '{' && start[0] != '[' || !bytes.ContainsFunc(text, special) || !json.Valid(text) {
+	if !bytes.ContainsFunc(text, special) {
 		return text
 	}
+	var plain []byte
+	for rest := text; ; {
+		part, after := rest, []byte(nil)
+		if i := bytes.Index(rest, []byte("\n---")); i >= 0 { // never inside JSON: its strings hold no line end
+			part, after = rest[:i+4], rest[i+4:]
+		}
+		plain = append(plain, plainDocument(part)...)
+		if after == nil {
+			return plain
+		}
+		rest = after
+	}
+}
+
+// plainDocument is plainJSON of one document, with the mark behind it.
+func plainDocument(part []byte) []byte {
+	body := bytes.TrimPrefix(part, []byte("---"))
+	body = bytes.TrimSuffix(bytes.TrimRight(bytes.TrimSuffix(body, []byte("\n---")), " \t\r\n"), []byte("\n..."))
+	start := bytes.TrimLeft(body, " \t\r\n")
+	if len(start) == 0 || start[0] != '{' && start[0] != '[' || !json.Valid(start) {
+		return part
+	}
+	at := bytes.Index(part, start)
+	return slices.Concat(part[:at], escapeJSON(start), part[at+len(start):])
+}
+
+// escapeJSON is plainJSON of a text that is JSON.
+func escapeJSON(text []byte) []byte {
 	plain := make([]byte, 0, len(text))
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)

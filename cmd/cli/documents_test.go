@@ -51,8 +51,11 @@ func TestDocuments_split(t *testing.T) {
 		{"line ends of Windows", "kind: Note\r\n---\r\nkind: Order\r\n", []string{
 			"f document 1|Note|kind: Note\r\n", "f document 2|Order|\n---\r\nkind: Order\r\n",
 		}},
-		{"line ends that only YAML knows", "kind: Note\ntext: \"a\u0085b\u2028c\"\n---\nkind: Order\n", []string{
-			"f document 1|Note|kind: Note\ntext: \"a\u0085b\u2028c\"\n", "f document 2|Order|\n\n\n\n---\nkind: Order\n",
+		{"line ends that only YAML knows", "kind: Note\ntext: \"a\u0085b\"\n---\nkind: Order\n", []string{
+			`f|2|line 2: holds U+0085, which YAML reads as the end of a line; write "\u0085" in double quotes, or use contentBase64`,
+		}},
+		{"line ends that only YAML knows in JSON", "---\n{\"kind\": \"Note\", \"text\": \"a\u0085b\u2028c\"}\n---\nkind: Order\n", []string{
+			"f document 1|Note|---\n{\"kind\": \"Note\", \"text\": \"a\u0085b\u2028c\"}\n", "f document 2|Order|\n\n---\nkind: Order\n",
 		}},
 		{"an Instance", "version: 1\ninstance: {}\n", []string{"f|Instance|version: 1\ninstance: {}\n"}},
 		{"a kind wins over a version", "version: 1\nkind: Note\n", []string{"f|Note|version: 1\nkind: Note\n"}},

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
-	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
 
@@ -82,23 +81,14 @@ func slice(docs []document, starts []int, source string, data []byte) []document
 	return kept
 }
 
-// lineOffsets is where each line starts, with the line ends that YAML 1.1 knows:
-// the parser counts them all.
+// lineOffsets is where each line starts, as the parser counts them: CR ends one,
+// too.
 func lineOffsets(data []byte) []int {
 	offsets := []int{0}
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		i += size
-		switch r {
-		case '\r':
-			if i < len(data) && data[i] == '\n' {
-				continue
-			}
-		case '\n', '\u0085', '\u2028', '\u2029':
-		default:
-			continue
+	for i, c := range data {
+		if c == '\n' || c == '\r' && (i+1 == len(data) || data[i+1] != '\n') {
+			offsets = append(offsets, i+1)
 		}
-		offsets = append(offsets, i)
 	}
 	return offsets
 }
