@@ -20,8 +20,11 @@ func CheckName(name string) error {
 
 // CheckInterval says what is wrong with d as an interval.
 func CheckInterval(d time.Duration) error {
-	if d < MinInterval {
+	switch {
+	case d < MinInterval:
 		return fmt.Errorf("%s is too short, the least is %s", d, MinInterval)
+	case d > MaxInterval:
+		return fmt.Errorf("%s is too long, the most is 8760h", d)
 	}
 	return nil
 }

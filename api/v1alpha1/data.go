@@ -68,16 +68,19 @@ func (p *parser) dataMetadata(path string, n *yaml.Node, d *Data) {
 	p.mapping(path, n, []field{
 		{"name", true, func(path string, n *yaml.Node) {
 			name, ok := p.text(path, n)
-			if err := CheckName(name); ok && err != nil {
+			switch err := CheckName(name); {
+			case ok && err != nil && p.secret:
+				p.fail(n, path, "is not a valid name: use lower case letters, digits, '-' and '.', at most 253 characters")
+			case ok && err != nil:
 				p.check(n, path, err)
-				return
+			default:
+				d.Name = name
 			}
-			d.Name = name
 		}},
 		{"namespace", false, func(path string, n *yaml.Node) {
 			var ok bool
 			if d.Namespace, ok = p.text(path, n); ok && len(validation.IsDNS1123Label(d.Namespace)) > 0 {
-				p.fail(n, path, "%s is no namespace: use lower case letters, digits and '-', at most 63 characters", quote(d.Namespace))
+				p.fail(n, path, "is not a valid namespace: use lower case letters, digits and '-', at most 63 characters")
 			}
 		}},
 		{"uid", false, func(path string, n *yaml.Node) {
@@ -100,7 +103,10 @@ func (p *parser) values(path string, n *yaml.Node, coded bool) map[string]string
 		at := join(path, key)
 		switch {
 		case len(validation.IsConfigMapKey(key)) > 0:
-			p.fail(k, at, "is no key: use letters, digits, '-', '_' and '.', at most 253")
+			if p.secret { // the key may be text that belongs elsewhere
+				at = path
+			}
+			p.fail(k, at, "is not a key: use letters, digits, '-', '_' and '.', at most 253")
 		case !isText(v):
 			p.fail(v, at, "must be a string%s", p.hint(key, v))
 		case !coded:

@@ -17,6 +17,12 @@ import (
 const (
 	// MinInterval is the shortest interval a NodeConfig may ask for.
 	MinInterval = 10 * time.Second
+	// MaxInterval is the longest interval a NodeConfig may ask for, a year.
+	MaxInterval = 8760 * time.Hour
+	// MaxServices is how many systemd units a NodeConfig may restart.
+	MaxServices = 64
+	// MaxParams is how many parameters a NodeConfig may have.
+	MaxParams = 256
 	// DefaultInterval is used where neither NodeConfig nor agent says otherwise.
 	DefaultInterval = 10 * time.Minute
 	// MaxUnitName is the longest name of a systemd unit, in bytes.
@@ -74,13 +80,13 @@ type NodeConfigSpec struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +kubebuilder:validation:items:Pattern=`^([A-Za-z0-9@._:\\][A-Za-z0-9@._:\\-]{0,254}|[\s\S]*\{\{[\s\S]*)$`
 	Services []string `json:"services,omitempty"`
-	// Interval is the time between two visits, at least 10s. Absent: the agent's
+	// Interval is the time between two visits, 10s to 8760h. Absent: the agent's
 	// default interval.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10s')",message="is too short, the least is 10s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?m|[0-9]{1,9}([.][0-9]+)?s|[0-9]{1,12}([.][0-9]+)?ms|[0-9]{1,15}([.][0-9]+)?(us|µs)|[0-9]{1,18}([.][0-9]+)?ns)+$') && duration(self) >= duration('10s') && duration(self) <= duration('8760h')",message="must be from 10s to 8760h"
 	Interval *metav1.Duration `json:"interval,omitempty"`
 	// NodeSelector selects the nodes that are kept, by their labels. Absent: every
 	// node.

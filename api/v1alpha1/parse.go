@@ -53,12 +53,12 @@ func Read(doc *yaml.Node) Document {
 		p := parser{secret: kind == SecretKind}
 		data := &Data{Kind: kind}
 		p.data(n, data)
-		return Document{Data: data, Err: errors.Join(p.problems...)}
+		return Document{Data: data, Err: p.err()}
 	}
 	var p parser
 	nc := new(NodeConfig)
 	p.document(n, nc)
-	return Document{NodeConfig: nc, Err: errors.Join(p.problems...)}
+	return Document{NodeConfig: nc, Err: p.err()}
 }
 
 // ParseOne reads a file that holds exactly one document.
@@ -88,11 +88,27 @@ func kindOf(n *yaml.Node) (kind string, at *yaml.Node) {
 
 // A parser walks the nodes of a document and collects what is wrong.
 type parser struct {
-	problems []error
-	secret   bool // messages show no value, however short
+	problems []error // the first maxProblems
+	more     int     // problems beyond these
+	secret   bool    // messages show no value, however short
+}
+
+// maxProblems is how many errors of one document are listed.
+const maxProblems = 100
+
+// err joins what is wrong.
+func (p *parser) err() error {
+	if p.more > 0 {
+		p.problems = append(p.problems, fmt.Errorf("and %d more errors", p.more))
+	}
+	return errors.Join(p.problems...)
 }
 
 func (p *parser) fail(n *yaml.Node, path, format string, args ...any) {
+	if len(p.problems) == maxProblems {
+		p.more++
+		return
+	}
 	if path != "" {
 		path += ": "
 	}
@@ -217,7 +233,11 @@ func (p *parser) mapping(path string, n *yaml.Node, fields []field) {
 		seen[key] = true
 		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
 		if i < 0 {
-			p.fail(k, join(path, key), "unknown key; known are %s", keys(fields))
+			at := join(path, key)
+			if p.secret { // its keys are fixed: another may be text that belongs elsewhere
+				at = path
+			}
+			p.fail(k, at, "unknown key; known are %s", keys(fields))
 			return
 		}
 		fields[i].read(join(path, key), v)
@@ -286,6 +306,8 @@ func (p *parser) hint(key string, n *yaml.Node) string {
 		return fmt.Sprintf(", put the value of %s in double quotes", key)
 	case n.ShortTag() == "!!null":
 		return fmt.Sprintf(`, write %s: ""`, key)
+	case key == "ensure" && n.ShortTag() == "!!bool":
+		return ", write ensure: present or ensure: absent"
 	}
 	return fmt.Sprintf(", write %s: %q", key, n.Value)
 }

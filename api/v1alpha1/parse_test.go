@@ -145,7 +145,11 @@ func TestParseNodeConfig_refuses(t *testing.T) {
 		{"no type", head + "spec: {params: {}}\n", "line 4: spec.type: is missing"},
 		{"an empty type", head + "spec: {type: ''}\n", "line 4: spec.type: must name a handler"},
 		{"a short interval", head + "spec: {type: file, interval: 9.9s}\n", "line 4: spec.interval: 9.9s is too short, the least is 10s"},
-		{"an interval without unit", head + "spec: {type: file, interval: 30}\n", "line 4: spec.interval: must be a duration like 30s, 10m or 1h30m"},
+		{"a long interval (F8)", head + "spec: {type: file, interval: 99999h}\n", "line 4: spec.interval: 99999h0m0s is too long, the most is 8760h"},
+		{"an interval that no duration holds (F8)", head + "spec: {type: file, interval: 99999999999h}\n", "line 4: spec.interval: must be a duration from 10s to 8760h, like 30s, 10m or 1h30m"},
+		{"a truth value for ensure (C13)", head + "spec: {type: file, params: {ensure: false}}\n", "line 4: spec.params.ensure: must be a string, write ensure: present or ensure: absent"},
+		{"many services (B13)", head + "spec: {type: file, services: [" + strings.Repeat("a,", 80_000) + "]}\n", "line 4: spec.services: holds 80000, at most 64"},
+		{"an interval without unit", head + "spec: {type: file, interval: 30}\n", "line 4: spec.interval: must be a duration from 10s to 8760h, like 30s, 10m or 1h30m"},
 		{"a suspend in quotes", head + "spec: {type: file, suspend: 'true'}\n", "line 4: spec.suspend: must be true or false"},
 		{"a name in capitals", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: ../Motd}\nspec: {type: file}\n",
 			`line 3: metadata.name: "../Motd" is no name: use lower case letters, digits, '-' and '.', begin and end with a letter or digit, at most 253 characters`},
@@ -271,6 +275,15 @@ func TestParse_givesNothingOfABrokenFile(t *testing.T) {
 	docs, err := Parse([]byte(head + "spec: {type: file}\n---\nkind: [\n"))
 	if err == nil || docs != nil {
 		t.Errorf("documents %v, error %v; want none and an error", docs, err)
+	}
+}
+
+// TestParse_boundsErrors (B12) holds how much is said of a document.
+func TestParse_boundsErrors(t *testing.T) {
+	doc := ParseOne([]byte("kind: NodeConfig\n" + strings.Repeat("a: b\n", 40_000)))
+	text := doc.Err.Error()
+	if n := strings.Count(text, "\n") + 1; n != maxProblems+1 || !strings.HasSuffix(text, " more errors") {
+		t.Errorf("%d lines that end in %q", n, text[len(text)-40:])
 	}
 }
 

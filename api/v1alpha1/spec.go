@@ -17,14 +17,30 @@ func (p *parser) spec(path string, n *yaml.Node, s *NodeConfigSpec) {
 				p.fail(n, path, "must name a handler")
 			}
 		}},
-		{"params", false, func(path string, n *yaml.Node) { s.Params = p.texts(path, n) }},
-		{"services", false, func(path string, n *yaml.Node) { s.Services = p.units(path, n) }},
+		{"params", false, func(path string, n *yaml.Node) {
+			if p.atMost(path, n, len(n.Content)/2, MaxParams) {
+				s.Params = p.texts(path, n)
+			}
+		}},
+		{"services", false, func(path string, n *yaml.Node) {
+			if p.atMost(path, n, len(n.Content), MaxServices) {
+				s.Services = p.units(path, n)
+			}
+		}},
 		{"interval", false, func(path string, n *yaml.Node) { s.Interval = p.interval(path, n) }},
 		{"nodeSelector", false, func(path string, n *yaml.Node) { s.NodeSelector = p.selector(path, n) }},
 		{"configMaps", false, func(path string, n *yaml.Node) { s.ConfigMaps = p.refs(path, n) }},
 		{"secrets", false, func(path string, n *yaml.Node) { s.Secrets = p.refs(path, n) }},
 		{"suspend", false, func(path string, n *yaml.Node) { s.Suspend = p.truth(path, n) }},
 	})
+}
+
+// atMost refuses what holds more than it may; nothing of it need be read then.
+func (p *parser) atMost(path string, n *yaml.Node, count, most int) bool {
+	if count > most {
+		p.fail(n, path, "holds %d, at most %d", count, most)
+	}
+	return count <= most
 }
 
 func (p *parser) truth(path string, n *yaml.Node) (b bool) {
@@ -103,6 +119,9 @@ func (p *parser) selector(path string, n *yaml.Node) *metav1.LabelSelector {
 
 // refs reads a list of references to ConfigMaps or Secrets.
 func (p *parser) refs(path string, n *yaml.Node) (refs []DataRef) {
+	if !p.atMost(path, n, len(n.Content), MaxRefs) {
+		return nil
+	}
 	p.list(path, n, "{namespace, name, as, optional}", func(at string, item *yaml.Node) {
 		var r DataRef
 		before := len(p.problems)
@@ -121,9 +140,6 @@ func (p *parser) refs(path string, n *yaml.Node) (refs []DataRef) {
 		}
 		refs = append(refs, r)
 	})
-	if len(refs) > MaxRefs {
-		p.fail(n, path, "holds %d, at most %d", len(refs), MaxRefs)
-	}
 	return refs
 }
 
@@ -134,6 +150,6 @@ func (p *parser) interval(path string, n *yaml.Node) *metav1.Duration {
 			return &metav1.Duration{Duration: d}
 		}
 	}
-	p.fail(n, path, "must be a duration like 30s, 10m or 1h30m")
+	p.fail(n, path, "must be a duration from 10s to 8760h, like 30s, 10m or 1h30m")
 	return nil
 }
