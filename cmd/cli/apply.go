@@ -15,7 +15,7 @@ import (
 
 type applySettings struct {
 	documentSettings
-	factSettings
+	nodeConfigSettings
 	onMachine
 	DryRun      bool          `flag:"dry-run" usage:"print what would be done, and do nothing"`
 	LockTimeout time.Duration `flag:"lock-timeout" usage:"how long to wait for another run on the same root; 0 does not wait"`
@@ -58,7 +58,8 @@ func (a *app) apply(ctx context.Context, s *applySettings) error {
 	if err != nil {
 		return err
 	}
-	env.LockTimeout, env.Facts = s.LockTimeout, s.Facts
+	env.LockTimeout = s.LockTimeout
+	s.into(&env)
 	if !s.DryRun {
 		if err := a.needRoot(env.Root); err != nil {
 			return err

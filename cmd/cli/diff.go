@@ -21,7 +21,7 @@ const defaultSpec = "/etc/keel/instance.yaml"
 
 type diffSettings struct {
 	documentSettings
-	factSettings
+	nodeConfigSettings
 	onMachine
 	Spec    string `flag:"spec" env:"KEEL_SPEC" usage:"without -f: the appliance's specification"`
 	Require bool   `flag:"require" usage:"a specification that is not there is an error, not nothing to do"`
@@ -69,7 +69,7 @@ func (a *app) diff(ctx context.Context, s *diffSettings) error {
 	if err != nil {
 		return err
 	}
-	env.Facts = s.Facts
+	s.into(&env)
 	r := comparison{spec: strings.Join(s.Files, ", "), root: env.Root}
 	var docs []document
 	if len(s.Files) > 0 {

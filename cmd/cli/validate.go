@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tlspu/keel/core/plugin"
 )
 
 // documentSettings is -f.
@@ -13,9 +15,14 @@ type documentSettings struct {
 	Files []string `flag:"filename" short:"f" usage:"read documents from this file, folder, or - for standard input; may be repeated"`
 }
 
-// factSettings is --facts.
-type factSettings struct {
-	Facts string `flag:"facts" usage:"for NodeConfigs: file of what the machine itself cannot know"`
+// nodeConfigSettings is what only NodeConfigs need.
+type nodeConfigSettings struct {
+	Facts              string `flag:"facts" usage:"for NodeConfigs: file of what the machine itself cannot know"`
+	AllowUnknownParams bool   `flag:"allow-unknown-params" usage:"for NodeConfigs: accept a parameter that looks like a typing error of a known one"`
+}
+
+func (s nodeConfigSettings) into(env *plugin.Env) {
+	env.Facts, env.AllowUnknownParams = s.Facts, s.AllowUnknownParams
 }
 
 func (s documentSettings) need() error {
@@ -27,7 +34,7 @@ func (s documentSettings) need() error {
 
 type validateSettings struct {
 	documentSettings
-	factSettings
+	nodeConfigSettings
 	Output string `flag:"output" short:"o" usage:"form of the output" enum:"text|json"`
 }
 
@@ -68,7 +75,7 @@ func (a *app) validate(ctx context.Context, s *validateSettings) error {
 	if err != nil {
 		return err
 	}
-	if err := a.judge(ctx, docs, s.Facts); err != nil {
+	if err := a.judge(ctx, docs, s.nodeConfigSettings); err != nil {
 		return err
 	}
 	results := []judged{}
@@ -101,9 +108,9 @@ func (a *app) validate(ctx context.Context, s *validateSettings) error {
 }
 
 // judge notes in docs what their kinds say about them.
-func (a *app) judge(ctx context.Context, docs []document, facts string) error {
+func (a *app) judge(ctx context.Context, docs []document, s nodeConfigSettings) error {
 	env := a.env(a.log())
-	env.Facts = facts
+	s.into(&env)
 	for _, b := range a.batches(docs) {
 		verdicts := b.kind.Validate(ctx, env, b.docs)
 		if err := ctx.Err(); err != nil {

@@ -1,9 +1,24 @@
 package plugin
 
+import "slices"
+
 // Nearest is the one of names that a person most likely meant by name, or ""
 // when none is close: a third of the letters may differ, and one more.
 func Nearest(name string, names []string) string {
-	best, least := "", len(name)/3+2
+	return nearest(name, names, len(name)/3+2)
+}
+
+// Typo is the one of names that is at most two letters from name, or "". Of names
+// with two letters that would be any other word: they are left out.
+func Typo(name string, names []string) string {
+	long := slices.DeleteFunc(slices.Clone(names), func(candidate string) bool { return len(candidate) <= 2 })
+	return nearest(name, long, 3)
+}
+
+// nearest is the first of the names that differ least from name, in fewer letters
+// than least, or "".
+func nearest(name string, names []string, least int) string {
+	best := ""
 	for _, candidate := range names {
 		if d := distance(name, candidate); d < least {
 			best, least = candidate, d

@@ -22,6 +22,11 @@ func TestNearest(t *testing.T) {
 			}
 		})
 	}
+	for give, want := range map[string]string{"mdoe": "mode", "mo": "mode", "m": "", "contents64": "", "zz": ""} {
+		if got := Typo(give, keys); got != want {
+			t.Errorf("Typo(%q) = %q, want %q", give, got, want)
+		}
+	}
 	if got := Nearest("anything", nil); got != "" {
 		t.Errorf("Nearest among none = %q", got)
 	}

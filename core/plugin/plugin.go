@@ -98,6 +98,9 @@ type Env struct {
 	UID         int           // effective user
 	LockTimeout time.Duration // how long to wait for the machine's lock
 	Facts       string        // file of what the machine itself cannot know; empty: none
+	// AllowUnknownParams accepts a parameter of a NodeConfig that looks like a typing
+	// error of a known one.
+	AllowUnknownParams bool
 }
 
 // A Set is the full content of one binary.

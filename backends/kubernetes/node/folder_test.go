@@ -422,7 +422,7 @@ func TestFolder_pipesAndDeadLinks(t *testing.T) {
 
 func TestFolder_warnsOfUnknownParameters(t *testing.T) {
 	f := newTestFolder(t)
-	f.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "value: one", "vlaue: secret, color: secret", 1))
+	f.write(t, "a.yaml", strings.Replace(nodetest.Doc("a", "one"), "value: one", "value: one, vlaue: secret, color: secret", 1))
 	f.poll(t)
 	want := "level=WARN msg=\"unknown parameter has no effect\" target=a handler=setting param=color source=" + f.dir + "/a.yaml known=path,value\n" +
 		"level=WARN msg=\"unknown parameter has no effect; is the nearest one meant?\" target=a handler=setting param=vlaue source=" + f.dir + "/a.yaml nearest=value\n"

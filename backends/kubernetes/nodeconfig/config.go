@@ -58,6 +58,11 @@ type Config struct {
 
 // New judges a document. What is wrong with it is in the config's err.
 func New(source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) *Config {
+	return judged(source, doc, handlers, false)
+}
+
+// judged is New, which accepts typing errors in the names of parameters or not.
+func judged(source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler], typos bool) *Config {
 	nc := doc.NodeConfig
 	c := &Config{
 		Source: source, Name: nc.Name, Handler: nc.Spec.Type, UID: nc.UID, Created: nc.CreationTimestamp.Time, Generation: nc.Generation,
@@ -70,6 +75,9 @@ func New(source string, doc v1alpha1.Document, handlers *plugin.Registry[handler
 	}
 	if c.Err == nil {
 		c.Err = judge(nc.Spec, handlers)
+	}
+	if doc.Err == nil && !typos {
+		c.Err = errors.Join(checkTypos(nc.Spec, handlers), c.Err)
 	}
 	return c
 }
@@ -211,35 +219,50 @@ func (c *Config) older(d *Config) bool {
 // idleParams names the parameters that the handler does not know. They are
 // accepted, since a newer version may know them.
 func idleParams(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handler]) (names []string) {
-	h, err := handlers.Lookup(spec.Type)
-	if err != nil {
-		return nil
-	}
-	if d, ok := h.(handler.Described); ok {
-		for _, key := range handler.Unknown(d, spec.Params) {
-			names = append(names, "spec.params."+key)
-		}
+	unknown, _ := unknownParams(spec, handlers)
+	for _, key := range unknown {
+		names = append(names, "spec.params."+key)
 	}
 	return names
+}
+
+// checkTypos refuses an unknown parameter that is at most two letters from a known
+// one that is not given: with it ignored, the known one would have its default.
+func checkTypos(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handler]) error {
+	unknown, known := unknownParams(spec, handlers)
+	known = slices.DeleteFunc(known, func(name string) bool { _, given := spec.Params[name]; return given })
+	var errs []error
+	for _, key := range unknown {
+		if near := plugin.Typo(key, known); near != "" {
+			errs = append(errs, fmt.Errorf("spec.params.%s: unknown parameter; write %s, or accept it with --allow-unknown-params", key, near))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unknownParams are the parameters that the handler does not know, and those that
+// it knows.
+func unknownParams(spec v1alpha1.NodeConfigSpec, handlers *plugin.Registry[handler.Handler]) (unknown, known []string) {
+	h, err := handlers.Lookup(spec.Type)
+	if err != nil {
+		return nil, nil
+	}
+	d, ok := h.(handler.Described)
+	if !ok {
+		return nil, nil
+	}
+	for _, p := range d.Params() {
+		known = append(known, p.Name)
+	}
+	return handler.Unknown(d, spec.Params), known
 }
 
 // Warn says which parameters have no effect. They are accepted, since a newer
 // version may know them.
 func Warn(log *slog.Logger, source string, doc v1alpha1.Document, handlers *plugin.Registry[handler.Handler]) {
 	spec := doc.NodeConfig.Spec
-	h, err := handlers.Lookup(spec.Type)
-	if err != nil {
-		return
-	}
-	d, ok := h.(handler.Described)
-	if !ok {
-		return
-	}
-	var known []string
-	for _, p := range d.Params() {
-		known = append(known, p.Name)
-	}
-	for _, key := range handler.Unknown(d, spec.Params) {
+	unknown, known := unknownParams(spec, handlers)
+	for _, key := range unknown {
 		args := []any{"target", doc.NodeConfig.Name, "handler", spec.Type, "param", key, "source", source}
 		if near := plugin.Nearest(key, known); near != "" {
 			log.Warn("unknown parameter has no effect; is the nearest one meant?", append(args, "nearest", near)...)

@@ -81,6 +81,31 @@ func TestTargets_badDocumentsLetOthersGoOn(t *testing.T) {
 	}
 }
 
+// TestValidate_refusesTypos (C5): with the parameter ignored, the one that was meant
+// would have its default.
+func TestValidate_refusesTypos(t *testing.T) {
+	w := newWorld(t)
+	typo := strings.Replace(nodetest.Doc("a", "one"), "value:", "vlaue:", 1)
+	docs := []plugin.Doc{
+		{Source: "a.yaml", Data: []byte(typo)},
+		{Source: "b.yaml", Data: []byte(strings.Replace(nodetest.Doc("b", "one"), "value:", "vlaue: x, value:", 1))},
+		{Source: "c.yaml", Data: []byte(strings.Replace(nodetest.Doc("c", "one"), "value:", "color: x, value:", 1))},
+	}
+	for _, allowed := range []bool{false, true} {
+		w.Env.AllowUnknownParams = allowed
+		errs := validate(t.Context(), w.Env, docs)
+		const want = "spec.params.vlaue: unknown parameter; write value, or accept it with --allow-unknown-params"
+		if got := Text(errs[0]); strings.Contains(got, want) == allowed {
+			t.Errorf("allowed %t: %q", allowed, got)
+		}
+		for i := range 2 {
+			if got := Text(errs[i+1]); strings.Contains(got, "unknown parameter") {
+				t.Errorf("allowed %t, document %d: %q", allowed, i+1, got)
+			}
+		}
+	}
+}
+
 func TestValidate_judgesEachDocument(t *testing.T) {
 	w := newWorld(t)
 	errs := validate(t.Context(), w.Env, []plugin.Doc{

@@ -64,7 +64,7 @@ func read(env plugin.Env, docs []plugin.Doc) documents {
 			set.data[i] = NewDatum(doc.Source, parsed)
 			continue
 		}
-		set.configs[i] = New(doc.Source, parsed, env.Handlers)
+		set.configs[i] = judged(doc.Source, parsed, env.Handlers, env.AllowUnknownParams)
 		if set.configs[i].Err == nil {
 			Warn(env.Log, doc.Source, parsed, env.Handlers)
 		}
