@@ -86,6 +86,10 @@ func kindOf(n *yaml.Node) (kind string, at *yaml.Node) {
 	return "", n
 }
 
+// ErrRepeatedKey is in the error of a document that has a key twice: what it says
+// cannot be read, as opposed to being invalid.
+var ErrRepeatedKey = errors.New("is there twice")
+
 // A parser walks the nodes of a document and collects what is wrong.
 type parser struct {
 	problems []error // the first maxProblems
@@ -112,7 +116,7 @@ func (p *parser) fail(n *yaml.Node, path, format string, args ...any) {
 	if path != "" {
 		path += ": "
 	}
-	p.problems = append(p.problems, fmt.Errorf("line %d: %s%s", n.Line, path, fmt.Sprintf(format, args...)))
+	p.problems = append(p.problems, fmt.Errorf("line %d: %s%w", n.Line, path, fmt.Errorf(format, args...)))
 }
 
 // check reports err, when there is one, as found at n.
@@ -269,7 +273,7 @@ func (p *parser) pairs(path string, n *yaml.Node, each func(key string, k, v *ya
 			continue
 		}
 		if first, ok := lines[k.Value]; ok {
-			p.fail(k, join(path, k.Value), "is there twice, first in line %d", first)
+			p.fail(k, join(path, k.Value), "%w, first in line %d", ErrRepeatedKey, first)
 			continue
 		}
 		lines[k.Value] = k.Line

@@ -1,6 +1,7 @@
 package nodeconfig
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,6 +104,16 @@ func TestValidate_refusesTypos(t *testing.T) {
 				t.Errorf("allowed %t, document %d: %q", allowed, i+1, got)
 			}
 		}
+	}
+}
+
+// TestValidate_repeatedKey (B11) holds the exit code that docs/cli/exit-codes.md gives.
+func TestValidate_repeatedKey(t *testing.T) {
+	w := newWorld(t)
+	errs := validate(t.Context(), w.Env, []plugin.Doc{{Source: "a.yaml", Data: []byte(strings.Replace(nodetest.Doc("a", "one"), "value:", "value: x, value:", 1))}})
+	var exit *plugin.Exit
+	if !errors.As(errs[0], &exit) || exit.Code != plugin.ExitUnreadable {
+		t.Errorf("error %v", errs[0])
 	}
 }
 

@@ -38,14 +38,26 @@ func validate(_ context.Context, env plugin.Env, docs []plugin.Doc) []error {
 	set.claim(claims)
 	for i, c := range set.configs {
 		if c == nil {
-			errs[i] = set.data[i].Err
+			errs[i] = coded(set.data[i].Err)
 			continue
 		}
-		if errs[i] = errors.Join(c.Err, claims.Conflict(set.id(i))); errs[i] == nil {
+		if errs[i] = coded(errors.Join(c.Err, claims.Conflict(set.id(i)))); errs[i] == nil {
 			errs[i] = unknown
 		}
 	}
 	return errs
+}
+
+// coded is an error with its exit code, which tells a document that cannot be read
+// from one that is invalid; nil stays nil.
+func coded(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, v1alpha1.ErrRepeatedKey):
+		return &plugin.Exit{Code: plugin.ExitUnreadable, Err: err}
+	}
+	return &plugin.Exit{Code: plugin.ExitInvalid, Err: err}
 }
 
 // documents are those of an operator, judged, each as what it is.
@@ -134,7 +146,7 @@ func targets(_ context.Context, env plugin.Env, docs []plugin.Doc) ([]drift.Targ
 		case c != nil:
 			list = append(list, m.Target(set.id(i), c))
 		case set.data[i].Err != nil:
-			list = append(list, drift.Refused(set.data[i].source, &plugin.Exit{Code: plugin.ExitInvalid, Err: set.data[i].Err}))
+			list = append(list, drift.Refused(set.data[i].source, coded(set.data[i].Err)))
 		}
 	}
 	return list, nil

@@ -43,7 +43,7 @@ func (m *Machine) Target(id string, c *Config) drift.Planner {
 		err = errors.Join(c.Err, err)
 	}
 	if err != nil {
-		return drift.Refused(id, &plugin.Exit{Code: plugin.ExitInvalid, Err: err})
+		return drift.Refused(id, coded(err))
 	}
 	if reason := c.Idle(); reason != "" {
 		return idle{id, reason}
