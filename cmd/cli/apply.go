@@ -70,11 +70,11 @@ func (a *app) apply(ctx context.Context, s *applySettings) error {
 		return err
 	}
 	v := visits{app: a, env: env, dryRun: s.DryRun, text: s.Output == formText, codes: map[int]bool{}}
+	v.env.Note = v.note
 	if err := v.open(); err != nil {
 		return err
 	}
 	defer v.close()
-	ctx = host.WithSweeper(ctx, new(host.Sweeper))
 	for _, d := range docs {
 		if d.err != nil {
 			v.add(drift.Result{Target: d.doc.Source, Err: exitWith(d.code, d.err)})
@@ -95,6 +95,7 @@ type visits struct {
 	tree   *host.Tree // where the lock is; nil in a dry run
 	codes  map[int]bool
 	list   []applied
+	at     string // target that waits for the lock, for its notes
 }
 
 // open opens the machine for the lock.
@@ -102,8 +103,17 @@ func (v *visits) open() (err error) {
 	if v.dryRun {
 		return nil
 	}
-	v.tree, err = host.OpenTree(v.env.Root)
-	return err
+	tree, err := host.OpenTree(v.env.Root)
+	if err != nil {
+		return err
+	}
+	v.tree = tree.Noting(func(sentence string) { v.note(v.at, sentence) })
+	return nil
+}
+
+// note makes what an operator should know of a target a warning.
+func (v *visits) note(target, sentence string) {
+	v.say("Warning: %s: %s", printable(target), printable(sentence))
 }
 
 func (v *visits) close() {
@@ -160,19 +170,13 @@ func (v *visits) visit(ctx context.Context, t drift.Target, kind string, options
 		v.add(refuse(ctx, t, kind))
 		return
 	}
-	r := drift.Ensure(v.noting(ctx, t), p, options)
+	v.at = t.ID()
+	r := drift.Ensure(ctx, p, options)
 	if ctx.Err() != nil && untouched(r) {
 		v.notBegun(t.ID())
 		return
 	}
 	v.add(r)
-}
-
-// noting makes what an operator should know of a visit a warning.
-func (v *visits) noting(ctx context.Context, t drift.Target) context.Context {
-	return host.WithNotes(ctx, func(note string) {
-		v.say("Warning: %s: %s", printable(t.ID()), printable(note))
-	})
 }
 
 // refuse is the result for a target that cannot be changed: it may have a better

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 )
 
@@ -96,7 +95,6 @@ func (a *app) diff(ctx context.Context, s *diffSettings) error {
 			r.failed(a, exitWith(d.code, named(d.doc.Source, d.err)))
 		}
 	}
-	ctx = host.WithSweeper(ctx, new(host.Sweeper)) // each directory is listed once
 	for _, b := range a.batches(docs) {
 		targets, errs := b.targets(ctx, env)
 		for _, err := range errs {

@@ -24,13 +24,14 @@ import (
 // bench is a machine that lives in a map, a backend that keeps it, and the
 // command line in front of both.
 type bench struct {
-	t    *testing.T
-	uid  int
-	in   io.Reader
-	dir  string // an empty folder: the root, and where documents are written
-	ctx  context.Context
-	mu   sync.Mutex
-	have map[string]string
+	reach func(root string) command.Runner // what handlers were made with last
+	t     *testing.T
+	uid   int
+	in    io.Reader
+	dir   string // an empty folder: the root, and where documents are written
+	ctx   context.Context
+	mu    sync.Mutex
+	have  map[string]string
 	// settings of the last role that ran, and the Env it was given
 	settings any
 	env      plugin.Env
@@ -113,7 +114,8 @@ func (b *bench) set() plugin.Set {
 	})
 	return plugin.Set{Backends: backends, Handlers: func(run func(string) command.Runner) *plugin.Registry[handler.Handler] {
 		r := plugin.NewRegistry[handler.Handler]("handler")
-		r.Register("stamp", stamp{run})
+		b.reach = run
+		r.Register("stamp", handler.Adapt(stamp{}))
 		return r
 	}}
 }
@@ -317,7 +319,7 @@ func (t *noteTarget) Plan(context.Context, drift.Report) ([]drift.Step, error) {
 	}}, nil
 }
 
-type stamp struct{ run func(string) command.Runner }
+type stamp struct{}
 
 func (stamp) Name() string                                                    { return "stamp" }
 func (stamp) Validate(map[string]string) error                                { return nil }

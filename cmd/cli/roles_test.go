@@ -77,11 +77,7 @@ func TestRoles_environmentOfOneOnAMachine(t *testing.T) {
 	if b.env.Root != b.dir || b.env.UID != 7 || b.env.LockTimeout != defaultLockTimeout || b.env.Now == nil {
 		t.Errorf("env %+v", b.env)
 	}
-	h, err := b.env.Handlers.Lookup("stamp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, run := range []command.Runner{b.env.Run(b.dir), h.(stamp).run(b.dir)} {
+	for _, run := range []command.Runner{b.env.Run(b.dir), b.reach(b.dir)} {
 		if _, ok := run.(noMachine); ok {
 			t.Error("it reaches no machine")
 		}

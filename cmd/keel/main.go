@@ -12,14 +12,14 @@
 //		"example.com/keel/motd"
 //
 //		"github.com/tlspu/keel/cmd/cli"
+//		"github.com/tlspu/keel/core/command"
 //		"github.com/tlspu/keel/core/handler"
-//		"github.com/tlspu/keel/core/host"
 //		"github.com/tlspu/keel/plugins/all"
 //	)
 //
 //	func main() {
 //		set := all.Set()
-//		set.AddHandler(func(run func(root string) command.Runner) handler.Handler { return motd.New(run) })
+//		set.AddHandler(func(run func(root string) command.Runner) handler.Handler { return handler.Adapt(motd.New(run)) })
 //		os.Exit(cli.Main(context.Background(), set))
 //	}
 //

@@ -58,6 +58,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/host"
 )
 

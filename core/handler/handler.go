@@ -1,6 +1,6 @@
 // Package handler is the plug-in contract: what a kind of setting must offer
-// (Handler), what it should offer (Observer, Described), and how it becomes a
-// target of the engine (Target, Opaque).
+// (Handler), what it should tell of itself (Described), the least that a private
+// build must bring (Plain), and how one becomes a target of the engine (Machine).
 package handler
 
 import (
@@ -12,26 +12,50 @@ import (
 	"github.com/tlspu/keel/core/host"
 )
 
-// A Handler brings one kind of setting on one machine to the state its
-// parameters describe. It keeps nothing between calls.
+// A Handler brings one kind of setting on one machine to the state its parameters
+// describe. It remembers nothing between calls.
 type Handler interface {
 	// Name is the value of spec.type: lower case, frozen once released.
 	Name() string
 	// Validate checks parameters without touching the machine and names the
 	// offending key. A value that still holds "{{" is not judged.
 	Validate(params map[string]string) error
-	// Ensure makes the machine at root match params and reports whether it had
-	// to change anything; called again it returns false, nil. On error changed
-	// still tells the truth.
-	Ensure(ctx context.Context, root string, params map[string]string) (changed bool, err error)
+	// Observe looks without touching, and returns both sides in comparable form:
+	// parameters that are policy and not state appear on neither. After a successful
+	// Ensure the two are the same.
+	Observe(ctx context.Context, l Look) (declared, observed drift.State, err error)
+	// Ensure makes the machine match the parameters and reports whether it had to
+	// change anything; called again it returns false, nil. On error changed still tells
+	// the truth. A *drift.Wait says that it cannot be done now, such as while another
+	// program holds a lock, and is no failure.
+	Ensure(ctx context.Context, c Call) (changed bool, err error)
 }
 
-// An Observer also looks without touching, and returns both sides in
-// comparable form: parameters that are policy and not state appear on neither.
-// After a successful Ensure the two are the same.
-type Observer interface {
-	Handler
-	Observe(ctx context.Context, m Machine, params map[string]string) (declared, observed drift.State, err error)
+// A Look is what a handler is given to look at a machine.
+type Look struct {
+	ID     string            // of the target
+	Params map[string]string // with templates filled; not to be changed
+	Files  *host.View
+	Query  command.Runner // refuses what is no query; equal ones are asked once, until something changed
+	// Sensitive says that parameters came from a Secret or are marked sensitive: their
+	// content is redacted everywhere and files are private.
+	Sensitive bool
+	// Others lists what other targets claim, as Described.Claims has it. known is false
+	// while there may be more: a handler must not take for unclaimed what is not listed.
+	Others func() (claims []string, known bool)
+}
+
+// A Call is what a handler is given to change a machine. It belongs to the call, and
+// the caller holds the machine's lock.
+type Call struct {
+	Look
+	Tree *host.Tree
+	Run  command.Runner
+	// Note gives the operator one sentence on what is worth knowing and no error. It
+	// never holds content. What Tree notes goes there too.
+	Note func(sentence string)
+
+	root string
 }
 
 // Param describes one parameter; help, docs, warnings and explain come from it.
@@ -43,7 +67,8 @@ type Param struct {
 
 // Described tells what a handler takes, and what on the machine it will own, the
 // thing it is about first: "package:nginx"; "path:/etc/motd" is that name itself,
-// "file:/etc/motd" the file it leads to. Two owners of one thing are refused.
+// "file:/etc/motd" the file it leads to. Two owners of one thing are refused. Every
+// handler in plugins/all is Described.
 type Described interface {
 	Params() []Param
 	Claims(params map[string]string) []string
@@ -60,41 +85,4 @@ func Unknown(d Described, params map[string]string) []string {
 	}
 	slices.Sort(unknown)
 	return unknown
-}
-
-// Machine is a machine that can only be looked at.
-type Machine struct {
-	Files *host.View
-	Run   command.Runner // read-only, one Pass
-
-	pass *command.Pass
-}
-
-// NewMachine looks at files, and asks run for queries only. Equal queries are
-// asked once, until Forget.
-func NewMachine(files *host.View, run command.Runner) Machine {
-	pass := command.NewPass(run)
-	return Machine{Files: files, Run: command.NewReadOnly(pass), pass: pass}
-}
-
-// Forget drops the answers that Run remembers: after anything was changed, and
-// when a new pass begins.
-func (m Machine) Forget() {
-	if m.pass != nil {
-		m.pass.Forget()
-	}
-}
-
-type sensitiveKey struct{}
-
-// WithSensitive marks a call whose parameters came from a Secret or are marked
-// sensitive: content is withheld everywhere and files are private.
-func WithSensitive(ctx context.Context) context.Context {
-	return context.WithValue(ctx, sensitiveKey{}, true)
-}
-
-// Sensitive reports that mark.
-func Sensitive(ctx context.Context) bool {
-	marked, _ := ctx.Value(sensitiveKey{}).(bool)
-	return marked
 }

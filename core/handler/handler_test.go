@@ -10,6 +10,7 @@ import (
 
 	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
 )
 
 // lamp is a handler whose machine is a switch. Its query goes through the
@@ -24,7 +25,7 @@ func (lamp) Name() string { return "lamp" }
 
 func (lamp) Validate(map[string]string) error { return nil }
 
-func (l lamp) Ensure(context.Context, string, map[string]string) (bool, error) {
+func (l lamp) Ensure(context.Context, Call) (bool, error) {
 	if l.fail != nil {
 		return false, l.fail
 	}
@@ -33,8 +34,8 @@ func (l lamp) Ensure(context.Context, string, map[string]string) (bool, error) {
 	return changed, nil
 }
 
-func (l lamp) Observe(ctx context.Context, m Machine, _ map[string]string) (declared, observed drift.State, err error) {
-	out, err := m.Run.Run(ctx, command.Cmd{Argv: []string{"lamp", "status"}, Query: true})
+func (l lamp) Observe(ctx context.Context, look Look) (declared, observed drift.State, err error) {
+	out, err := look.Query.Run(ctx, command.Cmd{Argv: []string{"lamp", "status"}, Query: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,9 +55,31 @@ func (l lamp) Run(context.Context, command.Cmd) ([]byte, error) {
 
 func newLamp() lamp { return lamp{on: new(bool), queries: new(int)} }
 
+// target is the lamp on an empty machine of which notes are given to note.
+func (l lamp) target(t *testing.T, h Handler, note func(sentence string)) drift.Planner {
+	t.Helper()
+	root := t.TempDir()
+	tree, err := host.OpenTree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tree.Close() })
+	return NewMachine(root, tree, l).Target(Spec{ID: "desk", Handler: h, Note: note})
+}
+
+// A simple lamp cannot look.
+type simple struct{ lamp }
+
+func (s simple) Ensure(ctx context.Context, root string, _ map[string]string) (bool, error) {
+	if root == "" {
+		return false, errors.New("no root")
+	}
+	return s.lamp.Ensure(ctx, Call{})
+}
+
 func TestTarget_ensuresAndLooksAnew(t *testing.T) {
 	l := newLamp()
-	target := Target("desk", l, NewMachine(nil, l), "/", nil)
+	target := l.target(t, l, nil)
 	res := drift.Ensure(t.Context(), target, drift.Options{})
 	if res.Err != nil || !res.Changed || res.After.Count(drift.Same) != 1 {
 		t.Errorf("first visit: %+v", res)
@@ -81,23 +104,63 @@ func TestTarget_saysThatItRemoves(t *testing.T) {
 		"remove lamp:desk (content)": {none, stranger},
 		"ensure lamp:desk (content)": {none, some},
 	} {
-		steps, err := Target("desk", newLamp(), NewMachine(nil, newLamp()), "/", nil).Plan(t.Context(), r)
+		steps, err := newLamp().target(t, newLamp(), nil).Plan(t.Context(), r)
 		if err != nil || len(steps) != 1 || steps[0].Text != want {
 			t.Errorf("got %+v, %v, want %q", steps, err, want)
 		}
 	}
 }
 
-func TestTarget_machineCannotBeChanged(t *testing.T) {
+// asker is a handler that reports what it was given.
+type asker struct {
+	lamp
+	look func(Look)
+	call func(Call) error
+}
+
+func (a asker) Observe(_ context.Context, l Look) (declared, observed drift.State, err error) {
+	a.look(l)
+	return drift.State{{Path: drift.Path{"on"}, Value: true}}, drift.State{{Path: drift.Path{"on"}, Value: false}}, nil
+}
+
+func (a asker) Ensure(_ context.Context, c Call) (bool, error) { return false, a.call(c) }
+
+// A look can change nothing, a call can, and its notes reach the operator.
+func TestTarget_looksAndCalls(t *testing.T) {
 	l := newLamp()
-	if _, err := NewMachine(nil, l).Run.Run(t.Context(), command.Cmd{Argv: []string{"lamp", "on"}}); err == nil || *l.queries != 0 {
-		t.Errorf("a command that is no query ran: %v", err)
+	var notes []string
+	on := command.Cmd{Argv: []string{"lamp", "on"}}
+	h := asker{lamp: l}
+	h.look = func(look Look) {
+		if _, err := look.Query.Run(t.Context(), on); err == nil {
+			t.Error("a command that is no query ran in a look")
+		}
+		if claims, known := look.Others(); claims != nil || known {
+			t.Errorf("of others nothing is known, got %q, %v", claims, known)
+		}
+		if look.ID != "desk" {
+			t.Errorf("ID %q", look.ID)
+		}
+	}
+	h.call = func(c Call) error {
+		if _, err := c.Run.Run(t.Context(), on); err != nil {
+			t.Errorf("a command of a call: %v", err)
+		}
+		c.Note("it flickers")
+		return &drift.Wait{Reason: "the fuse is out"}
+	}
+	res := drift.Ensure(t.Context(), l.target(t, h, func(sentence string) { notes = append(notes, sentence) }), drift.Options{})
+	if wait := (*drift.Wait)(nil); !errors.As(res.Err, &wait) || wait.Reason != "the fuse is out" {
+		t.Errorf("got %v, want the Wait", res.Err)
+	}
+	if diff := cmp.Diff([]string{"it flickers"}, notes); diff != "" {
+		t.Error(diff)
 	}
 }
 
-func TestOpaque_isUnknownUntilEnsured(t *testing.T) {
+func TestAdapt_isUnknownUntilEnsured(t *testing.T) {
 	l := newLamp()
-	target := Opaque("desk", l, "/", nil)
+	target := l.target(t, Adapt(simple{l}), nil)
 	if res := drift.Check(t.Context(), target); res.Err == nil || res.Before[0].Verdict != drift.NotRead {
 		t.Errorf("a look: %+v", res)
 	}
@@ -114,7 +177,7 @@ func TestOpaque_isUnknownUntilEnsured(t *testing.T) {
 		t.Errorf("dry run: %+v", res)
 	}
 	l.fail = errors.New("no current")
-	res := drift.Ensure(t.Context(), Opaque("desk", l, "/", nil), drift.Options{})
+	res := drift.Ensure(t.Context(), l.target(t, Adapt(simple{l}), nil), drift.Options{})
 	if want := "ensure lamp:desk (applied): no current"; fmt.Sprint(res.Err) != want {
 		t.Errorf("got %v, want %s", res.Err, want)
 	}
@@ -127,11 +190,5 @@ func TestUnknown(t *testing.T) {
 	}
 	if got := Unknown(lamp{}, nil); got != nil {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestSensitive(t *testing.T) {
-	if Sensitive(t.Context()) || !Sensitive(WithSensitive(t.Context())) {
-		t.Error("the mark is lost or found where it is not")
 	}
 }

@@ -5,52 +5,106 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/host"
 )
 
-// Target presents an Observer to the engine as one step around Ensure. Every
-// handler in plugins/all is Observer and Described.
-func Target(id string, h Observer, m Machine, root string, params map[string]string) drift.Planner {
-	return &target{id, h, m, root, maps.Clone(params)}
+// A Machine is an open machine, and what is remembered of it until Forget.
+type Machine struct {
+	root string
+	tree *host.Tree
+	run  command.Runner
+	pass *command.Pass
+}
+
+// NewMachine is the machine at root, which tree has open and run reaches. Who opened
+// tree closes it.
+func NewMachine(root string, tree *host.Tree, run command.Runner) *Machine {
+	return &Machine{root: root, tree: tree, run: run, pass: command.NewPass(run)}
+}
+
+// Forget drops what is remembered: after anything was changed by others, and when a
+// new pass begins.
+func (m *Machine) Forget() {
+	m.pass.Forget()
+	m.tree.Forget()
+}
+
+// A Spec is one setting of a machine.
+type Spec struct {
+	ID        string
+	Handler   Handler
+	Params    map[string]string
+	Sensitive bool
+	Others    func() (claims []string, known bool) // nil: nothing is known of others
+	Note      func(sentence string)                // nil: what the handler notes is dropped
+}
+
+// Target presents a setting to the engine as one step around Ensure.
+func (m *Machine) Target(s Spec) drift.Planner {
+	s.Params = maps.Clone(s.Params)
+	if s.Others == nil {
+		s.Others = func() ([]string, bool) { return nil, false }
+	}
+	if s.Note == nil {
+		s.Note = func(string) {}
+	}
+	return &target{machine: m, spec: s}
 }
 
 type target struct {
-	id      string
-	handler Observer
-	machine Machine
-	root    string
-	params  map[string]string
+	machine *Machine
+	spec    Spec
+	// ensured answers the one look that follows an Ensure in the same run, for a
+	// handler that cannot look.
+	ensured bool
 }
 
-func (t *target) ID() string { return t.id }
+func (t *target) ID() string { return t.spec.ID }
 
-// Forget drops the answers of the machine.
-func (t *target) Forget() { t.machine.Forget() }
+// Forget has the next look ask the machine again.
+func (t *target) Forget() { t.machine.pass.Forget() }
+
+func (t *target) look() Look {
+	return Look{
+		ID: t.spec.ID, Params: t.spec.Params, Files: &t.machine.tree.View, Query: command.NewReadOnly(t.machine.pass),
+		Sensitive: t.spec.Sensitive, Others: t.spec.Others,
+	}
+}
 
 func (t *target) Observe(ctx context.Context) (declared, observed drift.State, err error) {
-	return t.handler.Observe(ctx, t.machine, t.params)
+	declared, observed, err = t.spec.Handler.Observe(ctx, t.look())
+	if t.ensured {
+		t.ensured, observed = false, declared
+	}
+	return declared, observed, err
 }
 
 func (t *target) Plan(_ context.Context, r drift.Report) ([]drift.Step, error) {
-	step := drift.Step{Text: text(t.handler, t.params, r)}
+	step := drift.Step{Text: text(t.spec, r), Blind: blind(t.spec.Handler)}
 	for _, f := range r {
 		if f.Verdict != drift.NotDeclared {
 			step.Writes = append(step.Writes, f.Path)
 		}
 	}
 	step.Do = func(ctx context.Context) (bool, error) {
-		defer t.machine.Forget()
-		return t.handler.Ensure(ctx, t.root, t.params)
+		defer t.Forget()
+		changed, err := t.spec.Handler.Ensure(ctx, Call{
+			Look: t.look(), Tree: t.machine.tree.Noting(t.spec.Note), Run: t.machine.run, Note: t.spec.Note, root: t.machine.root,
+		})
+		t.ensured = err == nil && step.Blind
+		return changed, err
 	}
 	return []drift.Step{step}, nil
 }
 
 // text is what a step around Ensure says it does: what it is about, and what of
 // that is not as declared. Where nothing is declared to be there it removes.
-func text(h Handler, params map[string]string, r drift.Report) string {
-	what := h.Name()
-	if d, ok := h.(Described); ok {
-		if claims := d.Claims(params); len(claims) > 0 {
+func text(s Spec, r drift.Report) string {
+	what := s.Handler.Name()
+	if d, ok := s.Handler.(Described); ok {
+		if claims := d.Claims(s.Params); len(claims) > 0 {
 			what = claims[0]
 		}
 	}
@@ -65,51 +119,4 @@ func text(h Handler, params map[string]string, r drift.Report) string {
 		}
 	}
 	return verb + " " + what + " (" + strings.Join(leaves, ", ") + ")"
-}
-
-// applied is the one leaf of an Opaque target.
-const applied = "applied"
-
-// Opaque presents a plain three-method Handler: one declared leaf, "applied",
-// unknown until Ensure succeeded in this visit. Such a handler cannot be looked
-// at, so every visit that may change something calls Ensure.
-func Opaque(id string, h Handler, root string, params map[string]string) drift.Planner {
-	return &opaque{id: id, handler: h, root: root, params: maps.Clone(params)}
-}
-
-type opaque struct {
-	id      string
-	handler Handler
-	root    string
-	params  map[string]string
-	// ensured is set by Ensure and answers one look: the one that follows it in
-	// the same visit.
-	ensured bool
-}
-
-func (o *opaque) ID() string { return o.id }
-
-func (o *opaque) Observe(context.Context) (declared, observed drift.State, err error) {
-	path := drift.Path{applied}
-	var answer any = drift.Unknown{
-		Kind:   drift.Unsupported,
-		Reason: "the handler " + o.handler.Name() + " cannot look without acting",
-	}
-	if o.ensured {
-		o.ensured, answer = false, true
-	}
-	return drift.State{{Path: path, Value: true}}, drift.State{{Path: path, Value: answer}}, nil
-}
-
-func (o *opaque) Plan(_ context.Context, r drift.Report) ([]drift.Step, error) {
-	return []drift.Step{{
-		Text:   text(o.handler, o.params, r),
-		Writes: []drift.Path{{applied}},
-		Blind:  true,
-		Do: func(ctx context.Context) (bool, error) {
-			changed, err := o.handler.Ensure(ctx, o.root, o.params)
-			o.ensured = err == nil
-			return changed, err
-		},
-	}}, nil
 }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -177,12 +176,11 @@ func TestPut_attributes(t *testing.T) {
 	for name, value := range attributes {
 		must(t, unix.Setxattr(file, name, []byte(value), 0))
 	}
-	tree := openTree(t, root)
-	ctx, said := notes(t.Context())
-	if _, err := tree.Put(ctx, "/f", strings.NewReader("old"), Attr{Mode: mode(0o755)}); err != nil || *said != nil {
+	tree, said := noting(openTree(t, root))
+	if _, err := tree.Put(t.Context(), "/f", strings.NewReader("old"), Attr{Mode: mode(0o755)}); err != nil || *said != nil {
 		t.Fatalf("equal content: %v, said %q", err, *said)
 	}
-	_, err := tree.Put(ctx, "/f", strings.NewReader("new"), Attr{})
+	_, err := tree.Put(t.Context(), "/f", strings.NewReader("new"), Attr{})
 	must(t, err)
 	kept := map[string]string{}
 	for name := range attributes {
@@ -224,9 +222,8 @@ func TestPut_setID(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
 			create(t, filepath.Join(root, "f"), "old", setuid)
-			tree := openTree(t, root)
-			ctx, said := notes(t.Context())
-			_, err := tree.Put(ctx, "/f", strings.NewReader(tt.content), tt.attr)
+			tree, said := noting(openTree(t, root))
+			_, err := tree.Put(t.Context(), "/f", strings.NewReader(tt.content), tt.attr)
 			must(t, err)
 			info, err := tree.Stat("/f")
 			if err != nil || info.Mode() != tt.want {
@@ -235,7 +232,7 @@ func TestPut_setID(t *testing.T) {
 			if text := strings.Join(*said, "\n"); !strings.Contains(text, tt.said) || tt.said == "" && text != "" {
 				t.Errorf("said %q, want %q", text, tt.said)
 			}
-			if changed, err := tree.Put(ctx, "/f", strings.NewReader(tt.content), tt.attr); changed || err != nil {
+			if changed, err := tree.Put(t.Context(), "/f", strings.NewReader(tt.content), tt.attr); changed || err != nil {
 				t.Errorf("second Put = %v, %v", changed, err)
 			}
 		})
@@ -259,10 +256,9 @@ func TestPut_hardLinks(t *testing.T) {
 			file, other := filepath.Join(root, "f"), filepath.Join(root, "other")
 			create(t, file, "old", 0o644)
 			must(t, os.Link(file, other))
-			tree := openTree(t, root)
-			ctx, said := notes(t.Context())
+			tree, said := noting(openTree(t, root))
 			for _, want := range []bool{tt.want, false} {
-				changed, err := tree.Put(ctx, "/f", strings.NewReader(tt.content), tt.attr)
+				changed, err := tree.Put(t.Context(), "/f", strings.NewReader(tt.content), tt.attr)
 				if err != nil || changed != want {
 					t.Fatalf("Put = %v, %v, want %v", changed, err, want)
 				}
@@ -295,8 +291,8 @@ func TestPut_parentsInASetgidFolder(t *testing.T) {
 	}
 }
 
-// notes collects what a call says.
-func notes(ctx context.Context) (context.Context, *[]string) {
+// noting collects what the calls of a Tree note.
+func noting(tree *Tree) (*Tree, *[]string) {
 	var said []string
-	return WithNotes(ctx, func(s string) { said = append(said, s) }), &said
+	return tree.Noting(func(s string) { said = append(said, s) }), &said
 }

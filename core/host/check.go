@@ -54,11 +54,10 @@ func (t *Tree) check(ctx context.Context, fd int, name string, f func(ctx contex
 		return err
 	}
 	defer p.close()
-	s := t.sweeperOf(ctx)
-	if err := s.sweep(p.dir, true); err != nil {
+	if err := t.sweeper.sweep(p.dir, true); err != nil {
 		return err
 	}
-	tmp, err := t.tempDir(s, p.dir)
+	tmp, err := t.tempDir(p.dir)
 	if err != nil {
 		return err
 	}

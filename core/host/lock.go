@@ -30,7 +30,7 @@ func (h *Held) Unwrap() error { return h.Cause }
 
 // Lock takes the machine's lock for one visit and waits for it until ctx ends;
 // the error is then a *Held. After 2 s of waiting that is also said by
-// WithNotes. who is what others are told: the command, without secrets.
+// Noting. who is what others are told: the command, without secrets.
 //
 // The lock is flock on run/keel/lock below the root: the system lets go of it when
 // its holder dies, and a file that a dead one left means nothing. It is not
@@ -75,7 +75,7 @@ func (t *Tree) lock(ctx context.Context, who string) (func(), error) {
 		case <-ctx.Done():
 			return nil, &Held{holder, ctx.Err()}
 		case <-patience.C:
-			note(ctx, "waiting for the lock of this machine, held by %s", holder)
+			t.note("waiting for the lock of this machine, held by %s", holder)
 		case <-poll.C:
 		}
 	}
@@ -84,11 +84,10 @@ func (t *Tree) lock(ctx context.Context, who string) (func(), error) {
 // inherit looks after what a killed holder of the lock may have left: in Keel's own
 // directory at once, elsewhere where this run looks again.
 func (t *Tree) inherit(ctx context.Context, dir folder, fd int, text string) {
-	s := t.sweeperOf(ctx)
 	if last := holderIn(fd); last != describe(text) {
-		s.Forget()
+		t.Forget()
 	}
-	_ = s.sweep(dir, true) // what stays goes with the next lock
+	_ = t.sweeper.sweep(dir, true) // what stays goes with the next lock
 }
 
 // tryLock takes the lock in an open folder. fd is -1 when somebody else holds it.

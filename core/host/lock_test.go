@@ -71,7 +71,7 @@ func TestLock_waitsForAnotherProcess(t *testing.T) {
 		}
 		release() // only now
 	}()
-	unlock, err := tree.Lock(WithNotes(t.Context(), func(s string) { said <- s }), "test")
+	unlock, err := tree.Noting(func(s string) { said <- s }).Lock(t.Context(), "test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -204,8 +204,8 @@ func TestPut_fileIsMountedElsewhere(t *testing.T) {
 	tree := openTree(t, root)
 	put := func(path, content string) string {
 		var notes []string
-		ctx := WithNotes(t.Context(), func(s string) { notes = append(notes, s) })
-		if _, err := tree.Put(ctx, path, strings.NewReader(content), Attr{}); err != nil {
+		tree := tree.Noting(func(s string) { notes = append(notes, s) })
+		if _, err := tree.Put(t.Context(), path, strings.NewReader(content), Attr{}); err != nil {
 			t.Error(err)
 		}
 		return strings.Join(notes, "; ")

@@ -27,7 +27,11 @@ func OwnPath(path string) bool {
 
 // Own is the same Tree for what Keel itself records: it may write and remove Keel's
 // own files. It is closed with t.
-func (t *Tree) Own() *Tree { return &Tree{View: t.View, writing: t.writing, own: true} }
+func (t *Tree) Own() *Tree {
+	with := *t
+	with.own = true
+	return &with
+}
 
 // notOwn refuses a name in the directory where a walk is that is Keel's own, or
 // lies in one of its directories by whatever symlinks and mounts lead there. A hard

@@ -29,7 +29,7 @@ import (
 // of SELinux and SMACK and user.* attributes are kept. With a mode, its group
 // bits go to the owning group's entry of the ACL, and the others named there keep
 // what they had. Set-id bits, capabilities, IMA and EVM vouched for the old
-// content: they go, and are said by WithNotes, as are other names that keep the
+// content: they go, and are said by Noting, as are other names that keep the
 // old content. On FreeBSD a file with an ACL is an error.
 //
 // What is no regular file is never replaced, only a link that a.Last leaves to be
@@ -37,7 +37,7 @@ import (
 // but neither folders nor anything below /dev.
 //
 // The first Put in a folder takes away the temporary files that killed ones left
-// there: the first of this Tree, or of the run that WithSweeper marks. On error the
+// there: the first of this Tree since Forget. On error the
 // old file is whole, there are neither leftovers nor new directories, and changed
 // still tells the truth. A cancelled ctx is heeded until the rename.
 func (t *Tree) Put(ctx context.Context, path string, r io.Reader, a Attr) (changed bool, err error) {
@@ -55,7 +55,7 @@ func (t *Tree) put(ctx context.Context, path string, r io.Reader, a Attr) (bool,
 	a.own = t.own
 	var made newDirs
 	w, err := t.prepare(path, a, func(f folder, name, path string) error {
-		return t.makeDir(t.sweeperOf(ctx), &made, f, name, path, a.Parents)
+		return t.makeDir(&made, f, name, path, a.Parents)
 	})
 	if err != nil {
 		return made.undo(&t.View), err
@@ -113,7 +113,7 @@ func (w *write) run(ctx context.Context, t *Tree, r io.Reader) (changed bool, er
 			return false, err
 		}
 		if same {
-			if done, changed, err := w.mend(ctx); done || err != nil {
+			if done, changed, err := w.mend(t); done || err != nil {
 				return changed, err
 			}
 		}
@@ -123,7 +123,7 @@ func (w *write) run(ctx context.Context, t *Tree, r io.Reader) (changed bool, er
 		return false, err
 	}
 	defer done()
-	tmp, err := t.tempFile(t.sweeperOf(ctx), home)
+	tmp, err := t.tempFile(home)
 	if err != nil {
 		return false, err
 	}
@@ -137,7 +137,7 @@ func (w *write) run(ctx context.Context, t *Tree, r io.Reader) (changed bool, er
 			return false, err
 		}
 		if same {
-			if done, changed, err := w.mend(ctx); done || err != nil {
+			if done, changed, err := w.mend(t); done || err != nil {
 				return changed, err
 			}
 		}
@@ -168,7 +168,7 @@ func (w *write) needs() need {
 
 // mend brings owner and mode of equal content to their meaning. done is false
 // when that takes a new file.
-func (w *write) mend(ctx context.Context) (done, changed bool, err error) {
+func (w *write) mend(t *Tree) (done, changed bool, err error) {
 	if n := w.needs(); n != mending {
 		return n == nothing, false, nil
 	}
@@ -179,7 +179,7 @@ func (w *write) mend(ctx context.Context) (done, changed bool, err error) {
 	lost := w.meaning.owner(f) && w.meaning.mode == nil && (f.info.mode&special != 0 || capable(f.fd))
 	changed, err = w.meaning.apply(f)
 	if lost && err == nil {
-		note(ctx, "%s: set-id bits and capabilities went with the old owner", w.place.path)
+		t.note("%s: set-id bits and capabilities went with the old owner", w.place.path)
 	}
 	return true, changed, err
 }
@@ -246,7 +246,7 @@ func (w *write) replace(ctx context.Context, t *Tree, tmp *temp) (changed bool, 
 	if err := syncFD(dir); err != nil {
 		return true, err
 	}
-	w.say(ctx, left)
+	w.say(ctx, t, left)
 	return true, nil
 }
 
@@ -290,24 +290,24 @@ func (w *write) access() (acl, fs.FileMode) {
 }
 
 // say tells what the old file had and the new one has not.
-func (w *write) say(ctx context.Context, left []string) {
+func (w *write) say(ctx context.Context, t *Tree, left []string) {
 	if w.old == nil {
 		return
 	}
 	if was := w.old.info.mode & fs.ModePerm; w.attr.Mode == nil && w.attr.Fresh != 0 && !w.attr.Private && was != w.attr.Fresh {
-		note(ctx, "%s: its mode was %04o and is %04o now, for no mode is given: to keep it, write mode: %q",
+		t.note("%s: its mode was %04o and is %04o now, for no mode is given: to keep it, write mode: %q",
 			w.place.path, was, w.attr.Fresh, fmt.Sprintf("%04o", was))
 	}
 	if w.old.info.mode&special != 0 {
 		left = append([]string{"set-id bits"}, left...)
 	}
 	if len(left) > 0 {
-		note(ctx, "%s: the new content does not have the old one's %s", w.place.path, strings.Join(left, ", "))
+		t.note("%s: the new content does not have the old one's %s", w.place.path, strings.Join(left, ", "))
 	}
 	if n := w.old.info.Links - 1; n > 0 {
-		note(ctx, "%s: the old content stays under %d other name(s) (hard links)", w.place.path, n)
+		t.note("%s: the old content stays under %d other name(s) (hard links)", w.place.path, n)
 	}
 	if where := bound(ctx, w.place.dir, w.place.name); where != "" {
-		note(ctx, "%s: %s, still show the previous content: restart what uses them", w.place.path, where)
+		t.note("%s: %s, still show the previous content: restart what uses them", w.place.path, where)
 	}
 }

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -11,54 +10,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Sweeper takes away what Puts left in folders when they were killed, and
-// remembers where there is nothing of that kind. The zero value is ready. Safe for concurrent use.
-type Sweeper struct {
+// A sweeper takes away what Puts left in directories when they were killed, and
+// remembers where there is nothing of that kind. The zero value is ready. Safe for
+// concurrent use.
+type sweeper struct {
 	mu    sync.Mutex
-	swept map[fileID]bool // folders without leftovers
+	swept map[fileID]bool // directories without leftovers
 }
 
-// Forget makes it look again everywhere.
-func (s *Sweeper) Forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.swept = nil
-}
-
-type sweeperKey struct{}
-
-// WithSweeper marks the calls of one run: its first call in a folder looks for
-// leftovers, and no later one, however many Trees there are. Without it each Tree
-// looks for itself, which lists a folder of n files n times when a handler opens
-// the machine for each of them. What a killed process leaves in the middle of a
-// run waits for the next one: who keeps a machine calls Forget before each pass.
-// Lock calls it when another process had the lock since.
-func WithSweeper(ctx context.Context, s *Sweeper) context.Context {
-	return context.WithValue(ctx, sweeperKey{}, s)
-}
-
-// sweeperOf is the run's, or the Tree's own.
-func (t *Tree) sweeperOf(ctx context.Context) *Sweeper {
-	if s, ok := ctx.Value(sweeperKey{}).(*Sweeper); ok {
-		return s
-	}
-	return &t.sweeper
+// Forget has the next calls look again for what killed processes left: the first call
+// in a directory does, and no later one. Who manages a machine calls it before each
+// pass. Lock calls it when another process had the lock since.
+func (v *View) Forget() {
+	v.sweeper.mu.Lock()
+	defer v.sweeper.mu.Unlock()
+	v.sweeper.swept = nil
 }
 
 // Leftovers counts the temporary files that killed Puts left where a Put to path
 // would make its own. info is what Stat, Lstat or Load said of path, or the zero
-// value: it saves the walk to a directory that is known. It changes nothing and counts neither what a living Put holds
-// nor what cannot be removed or listed; in a missing directory there are none.
-func (v *View) Leftovers(ctx context.Context, path string, last Link, info Info) (n int, err error) {
-	s, _ := ctx.Value(sweeperKey{}).(*Sweeper)
-	if s == nil {
-		s = new(Sweeper)
-	}
-	if s.knows(info.dir) {
+// value: it saves the walk to a directory that is known. It changes nothing and
+// counts neither what a living Put holds nor what cannot be removed or listed; in a
+// missing directory there are none.
+func (v *View) Leftovers(path string, last Link, info Info) (n int, err error) {
+	if v.sweeper.knows(info.dir) {
 		return 0, nil
 	}
 	err = v.around(path, last, func(f folder) error {
-		n, err = s.look(f, false, false)
+		n, err = v.sweeper.look(f, false, false)
 		return err
 	})
 	if errors.Is(err, fs.ErrPermission) {
@@ -67,13 +46,13 @@ func (v *View) Leftovers(ctx context.Context, path string, last Link, info Info)
 	return n, failed("look for temporary files beside", path, err)
 }
 
-// Sweep removes what Leftovers counts and says by WithNotes that it did. Whoever
+// Sweep removes what Leftovers counts and says by Noting that it did. Whoever
 // calls it holds the machine's lock: not every file system tells who is alive.
-func (t *Tree) Sweep(ctx context.Context, path string, last Link) error {
+func (t *Tree) Sweep(path string, last Link) error {
 	err := t.around(path, last, func(f folder) error {
-		n, err := t.sweeperOf(ctx).look(f, true, false)
+		n, err := t.sweeper.look(f, true, false)
 		if n > 0 {
-			note(ctx, "%s: removed %d temporary file(s) beside it that a killed run left", path, n)
+			t.note("%s: removed %d temporary file(s) beside it that a killed run left", path, n)
 		}
 		return err
 	})
@@ -98,13 +77,13 @@ func (v *View) around(path string, last Link, f func(f folder) error) error {
 }
 
 // sweep removes leftovers in a folder; deep, folders that are not empty too.
-func (s *Sweeper) sweep(f folder, deep bool) error {
+func (s *sweeper) sweep(f folder, deep bool) error {
 	_, err := s.look(f, true, deep)
 	return err
 }
 
 // knows reports that nothing is left in a folder.
-func (s *Sweeper) knows(folder fileID) bool {
+func (s *sweeper) knows(folder fileID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.swept[folder]
@@ -112,7 +91,7 @@ func (s *Sweeper) knows(folder fileID) bool {
 
 // look counts the leftovers in a folder, and removes them when that is asked for.
 // A folder in which none is left is not looked at again.
-func (s *Sweeper) look(f folder, remove, deep bool) (n int, err error) {
+func (s *sweeper) look(f folder, remove, deep bool) (n int, err error) {
 	if s.knows(f.id) {
 		return 0, nil
 	}

@@ -73,10 +73,10 @@ func isTemp(name string) bool {
 	return ok && ok2 && len(hex) == tempDigits && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// newTemp makes something under a temporary name in a folder that s has swept. A
+// newTemp makes something under a temporary name in a directory that is swept. A
 // name that is taken, or that a sweep takes away at once, makes it try another.
-func (t *Tree) newTemp(s *Sweeper, f folder, flag int, create func(name string) (fd int, err error)) (*temp, error) {
-	if err := s.sweep(f, false); err != nil {
+func (t *Tree) newTemp(f folder, flag int, create func(name string) (fd int, err error)) (*temp, error) {
+	if err := t.sweeper.sweep(f, false); err != nil {
 		return nil, err
 	}
 	for range 100 {
@@ -120,15 +120,15 @@ func lockFD(fd int) error {
 }
 
 // tempFile makes an empty file that only its owner may read.
-func (t *Tree) tempFile(s *Sweeper, f folder) (*temp, error) {
-	return t.newTemp(s, f, 0, func(name string) (int, error) {
+func (t *Tree) tempFile(f folder) (*temp, error) {
+	return t.newTemp(f, 0, func(name string) (int, error) {
 		return openat(f.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	})
 }
 
 // tempDir makes an empty folder that only its owner may enter.
-func (t *Tree) tempDir(s *Sweeper, f folder) (*temp, error) {
-	return t.newTemp(s, f, unix.AT_REMOVEDIR, func(name string) (int, error) {
+func (t *Tree) tempDir(f folder) (*temp, error) {
+	return t.newTemp(f, unix.AT_REMOVEDIR, func(name string) (int, error) {
 		if err := unix.Mkdirat(f.fd, name, 0o700); err != nil {
 			return -1, err
 		}
@@ -150,8 +150,8 @@ func (t *Tree) tempDir(s *Sweeper, f folder) (*temp, error) {
 }
 
 // tempLink makes a link.
-func (t *Tree) tempLink(s *Sweeper, f folder, text string) (*temp, error) {
-	return t.newTemp(s, f, 0, func(name string) (int, error) {
+func (t *Tree) tempLink(f folder, text string) (*temp, error) {
+	return t.newTemp(f, 0, func(name string) (int, error) {
 		return -1, unix.Symlinkat(text, f.fd, name)
 	})
 }

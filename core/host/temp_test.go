@@ -45,15 +45,15 @@ func TestPut_leftovers(t *testing.T) {
 	}
 }
 
-// Two Trees of one run look once, and the next run looks anew.
+// A Tree looks once in a run, and again in the next.
 func TestPut_leftoversInARun(t *testing.T) {
 	root := t.TempDir()
 	left := filepath.Join(root, "d", ".keel-0123456789abcdef.tmp")
 	create(t, left, "", 0o600)
-	var s Sweeper
+	tree := openTree(t, root)
 	put := func(path, content string, stays bool) {
 		t.Helper()
-		if _, err := openTree(t, root).Put(WithSweeper(t.Context(), &s), path, strings.NewReader(content), Attr{}); err != nil {
+		if _, err := tree.Put(t.Context(), path, strings.NewReader(content), Attr{}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Lstat(left); (err == nil) != stays {
@@ -64,7 +64,7 @@ func TestPut_leftoversInARun(t *testing.T) {
 	put("/d/f", "1", false)
 	create(t, left, "", 0o600)
 	put("/d/f", "2", true)
-	s.Forget()
+	tree.Forget()
 	put("/d/f", "3", false)
 }
 
@@ -75,16 +75,15 @@ func TestLock_forgetsWhatWasSwept(t *testing.T) {
 	left, copied := filepath.Join(root, "d/.keel-0123456789abcdef.tmp"), filepath.Join(root, "run/keel/.keel-0123456789abcdef.tmp/f")
 	create(t, filepath.Join(root, "d/f"), "", 0o600)
 	tree := openTree(t, root)
-	ctx := WithSweeper(t.Context(), new(Sweeper))
 	leftovers := func(want int) {
 		t.Helper()
-		if n, err := tree.Leftovers(ctx, "/d/f", Follow, Info{}); err != nil || n != want {
+		if n, err := tree.Leftovers("/d/f", Follow, Info{}); err != nil || n != want {
 			t.Errorf("Leftovers = %d, %v, want %d", n, err, want)
 		}
 	}
 	lock := func() {
 		t.Helper()
-		unlock, err := tree.Lock(ctx, "this")
+		unlock, err := tree.Lock(t.Context(), "this")
 		must(t, err)
 		unlock()
 	}
@@ -102,7 +101,7 @@ func TestLock_forgetsWhatWasSwept(t *testing.T) {
 	if _, err := os.Lstat(filepath.Dir(copied)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the copy of a killed check: %v", err)
 	}
-	must(t, tree.Sweep(ctx, "/d/f", Follow))
+	must(t, tree.Sweep("/d/f", Follow))
 	leftovers(0)
 	if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("swept: %v", err)

@@ -28,7 +28,8 @@ import (
 type Tree struct {
 	View
 	*writing
-	own bool // Keel's own files may be written
+	own   bool // Keel's own files may be written
+	notes func(note string)
 }
 
 // writing is what all Trees of one opening share.
@@ -36,8 +37,7 @@ type writing struct {
 	random   io.Reader     // of temporary names
 	patience time.Duration // until waiting for the lock is said
 
-	mu      sync.Mutex // of random
-	sweeper Sweeper
+	mu sync.Mutex // of random
 }
 
 // OpenTree opens the machine at root for writing.
@@ -113,7 +113,7 @@ func (t *Tree) mkdir(path string, mode fs.FileMode) (made bool, err error) {
 				return err
 			}
 		}
-		return t.makeDir(&t.sweeper, &fresh, w.at, name, w.join(name), mode)
+		return t.makeDir(&fresh, w.at, name, w.join(name), mode)
 	}})
 	if err != nil {
 		return fresh.undo(&t.View), err
@@ -151,7 +151,7 @@ func (n newDirs) undo(v *View) (stays bool) {
 
 // makeDir makes one directory and adds it to made. It has its owner and mode
 // before it has its name.
-func (t *Tree) makeDir(s *Sweeper, made *newDirs, f folder, name, path string, mode fs.FileMode) error {
+func (t *Tree) makeDir(made *newDirs, f folder, name, path string, mode fs.FileMode) error {
 	if err := f.mayHold(); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (t *Tree) makeDir(s *Sweeper, made *newDirs, f folder, name, path string, m
 		return err
 	}
 	defer closeFD(dir)
-	tmp, err := t.tempDir(s, f)
+	tmp, err := t.tempDir(f)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (t *Tree) symlink(text, path string) (bool, error) {
 		return false, err
 	}
 	defer closeFD(dir)
-	tmp, err := t.tempLink(&t.sweeper, p.dir, text)
+	tmp, err := t.tempLink(p.dir, text)
 	if err != nil {
 		return false, err
 	}

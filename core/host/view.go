@@ -45,12 +45,13 @@ import (
 //
 // A View is safe for concurrent use.
 type View struct {
-	root  *os.File
-	id    fileID
-	mount uint64 // that the root is on; 0 where the system does not tell
-	owner int    // of the root
-	group int    // of the root
-	uid   int    // Keel's
+	root    *os.File
+	id      fileID
+	mount   uint64 // that the root is on; 0 where the system does not tell
+	owner   int    // of the root
+	group   int    // of the root
+	uid     int    // Keel's
+	sweeper *sweeper
 }
 
 // OpenView opens the machine at root. Links in root itself are followed.
@@ -64,7 +65,7 @@ func OpenView(root string) (*View, error) {
 		closeFD(fd)
 		return nil, fmt.Errorf("open root %s: %w", root, err)
 	}
-	return &View{root: os.NewFile(uintptr(fd), root), id: info.id, mount: mountOf(fd), owner: info.UID, group: info.GID, uid: os.Geteuid()}, nil
+	return &View{root: os.NewFile(uintptr(fd), root), id: info.id, mount: mountOf(fd), owner: info.UID, group: info.GID, uid: os.Geteuid(), sweeper: new(sweeper)}, nil
 }
 
 // Close lets go of the root. No other call may come after it.

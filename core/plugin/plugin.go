@@ -86,15 +86,18 @@ type Backend struct {
 
 // Env is everything the outside world gives a backend.
 type Env struct {
-	Root        string // the machine's root folder, absolute; "/" is this machine
-	Run         func(root string) command.Runner
-	Handlers    *Registry[handler.Handler]
-	In          io.Reader
-	Out, Err    io.Writer
-	Args        []string // what is left of the command line
-	Version     string   // of the program
-	Now         func() time.Time
-	Log         *slog.Logger
+	Root     string // the machine's root folder, absolute; "/" is this machine
+	Run      func(root string) command.Runner
+	Handlers *Registry[handler.Handler]
+	In       io.Reader
+	Out, Err io.Writer
+	Args     []string // what is left of the command line
+	Version  string   // of the program
+	Now      func() time.Time
+	Log      *slog.Logger
+	// Note is given one sentence on a target that an operator should know of and that
+	// is no error; nil drops it.
+	Note        func(target, sentence string)
 	UID         int           // effective user
 	LockTimeout time.Duration // how long to wait for the machine's lock
 	Facts       string        // file of what the machine itself cannot know; empty: none

@@ -22,11 +22,11 @@ func (m motd) Ensure(context.Context, string, map[string]string) (bool, error) {
 func TestSet_AddHandlerGivesItTheRunner(t *testing.T) {
 	set := Set{Handlers: func(func(string) command.Runner) *Registry[handler.Handler] {
 		r := NewRegistry[handler.Handler]("handler")
-		r.Register("file", motd{})
+		r.Register("file", handler.Adapt(motd{}))
 		return r
 	}}
 	set.AddHandler(func(run func(root string) command.Runner) handler.Handler {
-		return motd{run: run("/")}
+		return handler.Adapt(motd{run: run("/")})
 	})
 	handlers := set.Handlers(func(string) command.Runner { return &recorded.Runner{} })
 	if diff := cmp.Diff([]string{"file", "motd"}, handlers.Names()); diff != "" {
@@ -36,7 +36,7 @@ func TestSet_AddHandlerGivesItTheRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := h.Ensure(t.Context(), "/", nil); err != nil || !got {
+	if got, err := h.Ensure(t.Context(), handler.Call{}); err != nil || !got {
 		t.Errorf("the handler was made without the runner: %v, %v", got, err)
 	}
 }

@@ -12,7 +12,7 @@ type nothing struct{}
 
 func (nothing) Run(context.Context, command.Cmd) ([]byte, error) { return nil, nil }
 
-func TestSet_handlersAreUnderTheirNamesAndObserve(t *testing.T) {
+func TestSet_handlersAreUnderTheirNamesAndDescribed(t *testing.T) {
 	handlers := Set().Handlers(func(string) command.Runner { return nothing{} })
 	for _, name := range handlers.Names() {
 		h, err := handlers.Lookup(name)
@@ -21,9 +21,6 @@ func TestSet_handlersAreUnderTheirNamesAndObserve(t *testing.T) {
 		}
 		if h.Name() != name {
 			t.Errorf("handler %s calls itself %s", name, h.Name())
-		}
-		if _, ok := h.(handler.Observer); !ok {
-			t.Errorf("handler %s is no Observer: diff cannot look", name)
 		}
 		if _, ok := h.(handler.Described); !ok {
 			t.Errorf("handler %s is not Described: explain and the conflict of two owners know nothing of it", name)

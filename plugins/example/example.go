@@ -1,4 +1,4 @@
-// Package example is a handler to copy. It keeps one symbolic link, is compiled
+// Package example is a handler to copy. It manages one symlink, is compiled
 // and tested like any other, and is in no binary. docs/develop/adding-a-type.md
 // walks through it.
 package example
@@ -13,11 +13,9 @@ import (
 
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
 )
 
-// Handler keeps a link. A handler that runs commands has a field
-// run func(root string) command.Runner, and New takes it.
+// Handler manages a symlink.
 type Handler struct{}
 
 // New returns the handler.
@@ -29,8 +27,8 @@ func (Handler) Name() string { return "symlink" }
 // Params describes what the handler takes.
 func (Handler) Params() []handler.Param {
 	return []handler.Param{
-		{Name: "path", Kind: "path", Required: true, Help: "Where the link is."},
-		{Name: "target", Kind: "string", Required: true, Help: "What the link says, as it is: nothing has to be there."},
+		{Name: "path", Kind: "path", Required: true, Help: "Where the symlink is."},
+		{Name: "target", Kind: "string", Required: true, Help: "What the symlink says, as it is: nothing has to be there."},
 	}
 }
 
@@ -49,7 +47,7 @@ func judge(params map[string]string, skip func(value string) bool) error {
 		errs = append(errs, fmt.Errorf(`path: %q must be absolute and in its shortest form, as in "/etc/localtime"`, p))
 	}
 	if t := params["target"]; t == "" {
-		errs = append(errs, errors.New("target: is missing: say what the link leads to"))
+		errs = append(errs, errors.New("target: is missing: say what the symlink leads to"))
 	}
 	return errors.Join(errs...)
 }
@@ -57,13 +55,13 @@ func judge(params map[string]string, skip func(value string) bool) error {
 func rendered(string) bool { return false }
 
 // Observe looks and changes nothing. What cannot be read is unknown, never absent.
-func (Handler) Observe(_ context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
-	if err := judge(params, rendered); err != nil {
+func (Handler) Observe(_ context.Context, l handler.Look) (declared, observed drift.State, err error) {
+	if err := judge(l.Params, rendered); err != nil {
 		return nil, nil, err
 	}
 	var found any
-	text, err := m.Files.Readlink(params["path"])
-	info, statErr := m.Files.Lstat(params["path"])
+	text, err := l.Files.Readlink(l.Params["path"])
+	info, statErr := l.Files.Lstat(l.Params["path"])
 	switch {
 	case err == nil:
 		found = text
@@ -74,18 +72,13 @@ func (Handler) Observe(_ context.Context, m handler.Machine, params map[string]s
 		found = drift.Unknown{Kind: drift.Unsupported, Reason: err.Error()}
 	}
 	leaf := drift.Path{"target"}
-	return drift.State{{Path: leaf, Value: params["target"]}}, drift.State{{Path: leaf, Value: found}}, nil
+	return drift.State{{Path: leaf, Value: l.Params["target"]}}, drift.State{{Path: leaf, Value: found}}, nil
 }
 
 // Ensure makes it so and says whether it had to.
-func (Handler) Ensure(ctx context.Context, root string, params map[string]string) (changed bool, err error) {
-	if err := errors.Join(judge(params, rendered), ctx.Err()); err != nil {
+func (Handler) Ensure(ctx context.Context, c handler.Call) (changed bool, err error) {
+	if err := errors.Join(judge(c.Params, rendered), ctx.Err()); err != nil {
 		return false, err
 	}
-	tree, err := host.OpenTree(root)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, tree.Close()) }()
-	return tree.Symlink(params["target"], params["path"])
+	return c.Tree.Symlink(c.Params["target"], c.Params["path"])
 }

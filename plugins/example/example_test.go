@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/test/contract"
 )
@@ -31,7 +30,7 @@ func TestHandler_contract(t *testing.T) {
 		}
 	}
 	contract.Handler(t, contract.Handlers{
-		New: func(func(string) command.Runner) handler.Handler { return New() },
+		New: func() handler.Handler { return New() },
 		Doc: "page.md",
 		Good: []contract.Good{
 			{Name: "a new link", Params: zone, Setup: etc("", "")},

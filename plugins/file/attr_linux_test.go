@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/test/parts"
 )
 
@@ -39,19 +38,18 @@ func TestEnsure_aclAndMode(t *testing.T) {
 // What an ACL gives away is not private, whatever the mode says.
 func TestSensitive_dropsACL(t *testing.T) {
 	parts.Need(t, "root", "setfacl", "getfacl")
-	ctx := handler.WithSensitive(t.Context())
 	root := rooted(t, entry{path: "etc/motd", content: "hello\n", mode: 0o600})
 	run(t, "setfacl", "-m", "u:daemon:r", root+"/etc/motd")
-	if r := observe(ctx, t, root, with()); r.Settled() {
+	if r := observe(t, secret(t, root, with())); r.Settled() {
 		t.Errorf("a file that daemon may read is taken for private: %+v", r)
 	}
-	if changed, err := New().Ensure(ctx, root, with()); !changed || err != nil {
+	if changed, err := New().Ensure(t.Context(), secret(t, root, with())); !changed || err != nil {
 		t.Errorf("got %v, %v", changed, err)
 	}
 	if acl := run(t, "getfacl", "-cp", root+"/etc/motd"); strings.Contains(acl, "daemon") {
 		t.Errorf("the ACL is still there:\n%s", acl)
 	}
-	if r := observe(ctx, t, root, with()); !r.Settled() {
+	if r := observe(t, secret(t, root, with())); !r.Settled() {
 		t.Errorf("not private afterwards: %+v", r)
 	}
 }
@@ -112,17 +110,16 @@ func TestEnsure_keepsOwner(t *testing.T) {
 	}
 	ensure(t, root, params, true)
 	owner(1)
-	ctx := handler.WithSensitive(t.Context())
 	for _, ids := range [][2]int{{1, 1}, {1, 0}, {0, 1}} {
 		check(t, os.Chown(root+"/f", ids[0], ids[1]))
-		if r := observe(ctx, t, root, params); r.Settled() {
+		if r := observe(t, secret(t, root, params)); r.Settled() {
 			t.Errorf("a secret that belongs to %v is taken for private: %+v", ids, r)
 		}
-		if changed, err := New().Ensure(ctx, root, params); !changed || err != nil {
+		if changed, err := New().Ensure(t.Context(), secret(t, root, params)); !changed || err != nil {
 			t.Errorf("got %v, %v", changed, err)
 		}
 		owner(0)
-		if r := observe(ctx, t, root, params); !r.Settled() {
+		if r := observe(t, secret(t, root, params)); !r.Settled() {
 			t.Errorf("not private afterwards: %+v", r)
 		}
 	}

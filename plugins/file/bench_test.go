@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"os"
 	"testing"
-
-	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
-	"github.com/tlspu/keel/test/contract"
 )
 
 // BenchmarkObserve looks at 500 files of 4 KiB that are right, and sums them as
@@ -24,13 +20,12 @@ func BenchmarkObserve(b *testing.B) {
 		all = append(all, map[string]string{"path": path, "content": content, "mode": "0644"})
 	}
 	b.Run("observe", func(b *testing.B) {
-		m := handler.NewMachine(contract.View(b, root), nil)
-		var sweeper host.Sweeper
-		ctx := host.WithSweeper(b.Context(), &sweeper)
+		look := call(b, root, nil).Look
 		for b.Loop() {
-			sweeper.Forget() // a run begins
+			look.Files.Forget() // a run begins
 			for _, params := range all {
-				_, _, err := New().Observe(ctx, m, params)
+				look.Params = params
+				_, _, err := New().Observe(b.Context(), look)
 				check(b, err)
 			}
 		}

@@ -68,39 +68,34 @@ func (Handler) Validate(values map[string]string) error {
 }
 
 // Ensure writes or removes the file, or corrects its mode and owner, and removes
-// temporary files that a killed run left beside it, which is no change of the
-// file. An error leaves the old file whole.
-func (Handler) Ensure(ctx context.Context, root string, params map[string]string) (changed bool, err error) {
-	w, err := parse(ctx, params)
+// temporary files that a killed run left beside it, which is no change of the file.
+// An error leaves the previous file whole.
+func (Handler) Ensure(ctx context.Context, c handler.Call) (changed bool, err error) {
+	w, err := parse(c.Look)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		return false, err
 	}
-	tree, err := host.OpenTree(root)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, tree.Close()) }()
 	if w.absent {
-		changed, err = remove(tree, w)
+		changed, err = remove(c.Tree, w)
 	} else {
-		changed, err = put(ctx, tree, w)
+		changed, err = put(ctx, c, w)
 	}
 	if err == nil {
-		err = tree.Sweep(ctx, w.path, w.last())
+		err = c.Tree.Sweep(w.path, w.last())
 	}
 	return changed, err
 }
 
-func put(ctx context.Context, tree *host.Tree, w want) (changed bool, err error) {
-	a, err := w.attr(&tree.View, handler.Sensitive(ctx))
+func put(ctx context.Context, c handler.Call, w want) (changed bool, err error) {
+	a, err := w.attr(c.Files, c.Sensitive)
 	if err != nil {
 		return false, err
 	}
-	changed, err = tree.Put(ctx, w.path, bytes.NewReader(w.content), a)
-	return changed, w.advise(&tree.View, err)
+	changed, err = c.Tree.Put(ctx, w.path, bytes.NewReader(w.content), a)
+	return changed, w.advise(c.Files, err)
 }
 
 // advise adds to an error what the parameters can do about it.

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/test/contract"
 	"github.com/tlspu/keel/test/parts"
@@ -51,7 +50,7 @@ func TestEnsure_maskedUnit(t *testing.T) {
 	params := map[string]string{"path": "/etc/systemd/system/foo.service", "content": "[Service]\n"}
 
 	refused(t, root, params, "/etc/systemd/system/foo.service", "/dev/null", "a device")
-	r := observe(t.Context(), t, root, params)
+	r := observe(t, call(t, root, params))
 	if len(r) != 1 || r[0].Verdict != drift.Drift || r[0].Observed != "a link to /dev/null, a device" || !strings.Contains(r[0].Note, "link: replace") {
 		t.Errorf("observed %+v", r)
 	}
@@ -81,7 +80,7 @@ func TestEnsure_specialFiles(t *testing.T) {
 				{"path": "/f", "ensure": "absent"},
 			} {
 				refused(t, root, params, "/f", name)
-				if r := observe(t.Context(), t, root, params); len(r) != 1 || r[0].Observed != name {
+				if r := observe(t, call(t, root, params)); len(r) != 1 || r[0].Observed != name {
 					t.Errorf("observed %+v, want %s", r, name)
 				}
 			}
@@ -113,7 +112,7 @@ func TestEnsure_fullDisk(t *testing.T) {
 	params := map[string]string{"path": "/f", "content": strings.Repeat("x", 1<<20)}
 
 	before := contract.Snapshot(t, root)
-	changed, err := New().Ensure(t.Context(), root, params)
+	changed, err := New().Ensure(t.Context(), call(t, root, params))
 	if changed || !host.IsNoSpace(err) || !strings.Contains(err.Error(), "write /f") {
 		t.Errorf("got %v, %v, want an error about /f and space", changed, err)
 	}
@@ -140,7 +139,7 @@ func TestEnsure_readOnly(t *testing.T) {
 	} {
 		foretold(t, root, params, params["path"], "read-only file system: remount it writable")
 		before := contract.Snapshot(t, root)
-		changed, err := New().Ensure(t.Context(), root, params)
+		changed, err := New().Ensure(t.Context(), call(t, root, params))
 		if changed || !host.IsReadOnly(err) || !strings.Contains(err.Error(), params["path"]) {
 			t.Errorf("%v: got %v, %v, want an error about a read-only file system", params, changed, err)
 		}
@@ -166,7 +165,7 @@ func TestEnsure_symlinkIntoReadOnly(t *testing.T) {
 	} {
 		params := map[string]string{"path": path, "content": "new"}
 		foretold(t, root, params, want)
-		if changed, err := New().Ensure(t.Context(), root, params); changed || err == nil || err.Error() != want {
+		if changed, err := New().Ensure(t.Context(), call(t, root, params)); changed || err == nil || err.Error() != want {
 			t.Errorf("got %v, %v, want %s", changed, err, want)
 		}
 	}
@@ -189,7 +188,7 @@ func TestEnsure_immutable(t *testing.T) {
 	} {
 		foretold(t, root, params, "/etc/f", "is immutable (chattr -i to change it)")
 		before := contract.Snapshot(t, root)
-		changed, err := New().Ensure(t.Context(), root, params)
+		changed, err := New().Ensure(t.Context(), call(t, root, params))
 		if changed || !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "immutable") {
 			t.Errorf("%v: got %v, %v, want an error that says it is immutable", params, changed, err)
 		}
@@ -219,7 +218,7 @@ func TestEnsure_appendOnly(t *testing.T) {
 	}
 	for path, want := range map[string]string{"/etc/f": "is append-only", "/log/f": "its directory is append-only", "/log/new": "its directory is append-only"} {
 		foretold(t, root, map[string]string{"path": path, "content": "new"}, path, want)
-		if changed, err := New().Ensure(t.Context(), root, map[string]string{"path": path, "content": "new"}); changed || err == nil || !strings.Contains(err.Error(), want) {
+		if changed, err := New().Ensure(t.Context(), call(t, root, map[string]string{"path": path, "content": "new"})); changed || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, %v, want %q", path, changed, err, want)
 		}
 	}
@@ -308,9 +307,9 @@ func TestEnsure_secretIsNeverReadable(t *testing.T) {
 		{"path": "/etc/secret", "ensure": "absent"},
 	} {
 		for range 50 {
-			_, err := New().Ensure(t.Context(), root, params)
+			_, err := New().Ensure(t.Context(), call(t, root, params))
 			check(t, err)
-			_, err = New().Ensure(t.Context(), root, map[string]string{"path": "/etc/secret", "content": params["content"] + "!", "mode": "0600"})
+			_, err = New().Ensure(t.Context(), call(t, root, map[string]string{"path": "/etc/secret", "content": params["content"] + "!", "mode": "0600"}))
 			check(t, err)
 		}
 	}
@@ -332,7 +331,7 @@ func TestEnsure_linkOfAUser(t *testing.T) {
 	root := rooted(t, entry{path: "etc/shadow", content: "x"}, entry{path: "etc/motd", link: "shadow"})
 	check(t, os.Lchown(root+"/etc/motd", nobodyUID, nobodyUID))
 	refused(t, root, with(), "/etc/motd", "a link that user 65534 made")
-	if r := observe(t.Context(), t, root, with()); len(r) != 1 || r[0].Verdict != drift.NotRead {
+	if r := observe(t, call(t, root, with())); len(r) != 1 || r[0].Verdict != drift.NotRead {
 		t.Errorf("observed through it: %+v", r)
 	}
 	ensure(t, root, with("link", "replace"), true)
@@ -355,18 +354,18 @@ func TestOtherUser_isToldWhatHeMayNot(t *testing.T) {
 	reachable(t, root)
 	as(t, nobodyUID, func() {
 		for _, params := range []map[string]string{with(), with("path", "/closed/f"), with("path", "/closed/f", "-content", "ensure", "absent")} {
-			r := observe(t.Context(), t, root, params)
+			r := observe(t, call(t, root, params))
 			if len(r) != 1 || r[0].Verdict != drift.NotRead || !strings.Contains(r[0].Reason, "permission denied") {
 				t.Errorf("%v: got %+v", params, r)
 			}
 			before := params["path"]
-			if changed, err := New().Ensure(t.Context(), root, params); changed || !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), before) {
+			if changed, err := New().Ensure(t.Context(), call(t, root, params)); changed || !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), before) {
 				t.Errorf("%v: got %v, %v, want an error about permission", params, changed, err)
 			}
 		}
 	})
 	as(t, nobodyUID, func() {
-		declared, observed, err := New().Observe(t.Context(), handler.NewMachine(contract.View(t, root), nil), with("mode", "0600"))
+		declared, observed, err := New().Observe(t.Context(), call(t, root, with("mode", "0600")).Look)
 		check(t, err)
 		r := drift.Compare(declared, observed)
 		if r[0].Verdict != drift.NotRead || r[1].Verdict != drift.Same {
@@ -379,7 +378,7 @@ func TestOtherUser_isToldWhatHeMayNot(t *testing.T) {
 	check(t, os.Mkdir(root+"/mine", 0o755))
 	check(t, os.Chown(root+"/mine", nobodyUID, nobodyUID))
 	as(t, nobodyUID, func() {
-		changed, err := New().Ensure(t.Context(), root, map[string]string{"path": "/mine/f", "content": "x", "owner": "0"})
+		changed, err := New().Ensure(t.Context(), call(t, root, map[string]string{"path": "/mine/f", "content": "x", "owner": "0"}))
 		if changed || err == nil || !strings.Contains(err.Error(), "/mine/f") || !strings.Contains(err.Error(), "0:") {
 			t.Errorf("got %v, %v, want an error that names the owner", changed, err)
 		}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/host"
@@ -66,10 +65,23 @@ func rooted(t testing.TB, entries ...entry) string {
 	return root
 }
 
-// observe compares both sides on root.
-func observe(ctx context.Context, t testing.TB, root string, params map[string]string) drift.Report {
+// call is a call on root; secret is one whose parameters came from a Secret.
+func call(t testing.TB, root string, params map[string]string) handler.Call {
 	t.Helper()
-	declared, observed, err := New().Observe(ctx, handler.NewMachine(contract.View(t, root), nil), params)
+	return contract.Call(t, root, nil, params)
+}
+
+func secret(t testing.TB, root string, params map[string]string) handler.Call {
+	t.Helper()
+	c := call(t, root, params)
+	c.Sensitive = true
+	return c
+}
+
+// observe compares both sides on root.
+func observe(t testing.TB, c handler.Call) drift.Report {
+	t.Helper()
+	declared, observed, err := New().Observe(t.Context(), c.Look)
 	check(t, err)
 	return drift.Compare(declared, observed)
 }
@@ -78,14 +90,14 @@ func observe(ctx context.Context, t testing.TB, root string, params map[string]s
 // to do.
 func ensure(t testing.TB, root string, params map[string]string, want bool) {
 	t.Helper()
-	changed, err := New().Ensure(t.Context(), root, params)
+	changed, err := New().Ensure(t.Context(), call(t, root, params))
 	if err != nil || changed != want {
 		t.Fatalf("Ensure: got %v, %v, want %v", changed, err, want)
 	}
-	if changed, err = New().Ensure(t.Context(), root, params); err != nil || changed {
+	if changed, err = New().Ensure(t.Context(), call(t, root, params)); err != nil || changed {
 		t.Fatalf("Ensure again: got %v, %v, want false", changed, err)
 	}
-	if r := observe(t.Context(), t, root, params); !r.Settled() {
+	if r := observe(t, call(t, root, params)); !r.Settled() {
 		t.Errorf("Observe after Ensure: %+v", r)
 	}
 }
@@ -96,7 +108,7 @@ func refused(t testing.TB, root string, params map[string]string, want ...string
 	t.Helper()
 	foretold(t, root, params)
 	before := contract.Snapshot(t, root)
-	changed, err := New().Ensure(t.Context(), root, params)
+	changed, err := New().Ensure(t.Context(), call(t, root, params))
 	if changed || err == nil {
 		t.Fatalf("Ensure: got %v, %v, want an error", changed, err)
 	}
@@ -126,8 +138,8 @@ func foretold(t testing.TB, root string, params map[string]string, want ...strin
 
 func dryRun(t testing.TB, root string, params map[string]string) error {
 	t.Helper()
-	m := handler.NewMachine(contract.View(t, root), nil)
-	return drift.Ensure(t.Context(), handler.Target("f", New(), m, root, params), drift.Options{DryRun: true}).Err
+	target := contract.Machine(t, root, nil).Target(handler.Spec{ID: "f", Handler: New(), Params: params})
+	return drift.Ensure(t.Context(), target, drift.Options{DryRun: true}).Err
 }
 
 // holds fails the test unless a file has this content and mode.
@@ -146,7 +158,7 @@ func TestHandler_contract(t *testing.T) {
 	me := []string{"owner", fmt.Sprint(os.Geteuid()), "group", fmt.Sprint(os.Getegid())}
 	secret := "BEGIN PRIVATE KEY 5f2c"
 	contract.Handler(t, contract.Handlers{
-		New: func(func(string) command.Runner) handler.Handler { return New() },
+		New: func() handler.Handler { return New() },
 		Doc: "../../docs/spec/handlers.md",
 		Good: []contract.Good{
 			{Name: "a new file in a new folder", Params: with("path", "/etc/deep/down/motd")},
@@ -334,17 +346,6 @@ func TestEnsure_absent(t *testing.T) {
 	}
 }
 
-func TestEnsure_noSuchRoot(t *testing.T) {
-	root := filepath.Join(t.TempDir(), "lost")
-	changed, err := New().Ensure(t.Context(), root, with())
-	if changed || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), root) {
-		t.Errorf("got %v, %v, want an error that names the root", changed, err)
-	}
-	if _, err := os.Stat(root); err == nil {
-		t.Error("the root was made")
-	}
-}
-
 // Two names of one file: the managed one is replaced, the other keeps the old
 // content, and a second run has nothing to do.
 func TestEnsure_hardLink(t *testing.T) {
@@ -362,13 +363,13 @@ func TestTarget_crash(t *testing.T) {
 	contract.Crash(t, contract.Crashes{
 		Setup: func(t testing.TB, dir string) { build(t, dir, entry{path: "etc/motd", content: "old\n"}) },
 		Visit: func(ctx context.Context, dir string, hook drift.Hook) drift.Result {
-			view, err := host.OpenView(dir)
+			tree, err := host.OpenTree(dir)
 			if err != nil {
 				return drift.Result{Err: err}
 			}
-			target := handler.Target("motd", New(), handler.NewMachine(view, nil), dir, with("mode", "0640"))
+			target := handler.NewMachine(dir, tree, nil).Target(handler.Spec{ID: "motd", Handler: New(), Params: with("mode", "0640")})
 			r := drift.Ensure(ctx, target, drift.Options{Hook: hook})
-			r.Err = errors.Join(r.Err, view.Close())
+			r.Err = errors.Join(r.Err, tree.Close())
 			return r
 		},
 		Check: func(t testing.TB, dir string) {

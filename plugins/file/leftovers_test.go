@@ -10,7 +10,6 @@ import (
 
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/test/contract"
 )
 
@@ -26,8 +25,10 @@ func TestEnsure_leftovers(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			root := rooted(t, entry{path: "etc/f", content: "x"}, entry{path: "etc/" + name, content: "secret"}, entry{path: "l", link: "/etc/f"})
-			m := handler.NewMachine(contract.View(t, root), nil)
-			target := handler.Target("f", New(), m, root, params)
+			var notes []string
+			note := func(s string) { notes = append(notes, s) }
+			machine := contract.Machine(t, root, nil)
+			target := machine.Target(handler.Spec{ID: "f", Handler: New(), Params: params, Note: note})
 			before := contract.Snapshot(t, root)
 			r := drift.Check(t.Context(), target)
 			if f, _ := r.Before.At(drift.Path{"leftovers"}); f.Verdict != drift.Drift || f.Observed != "1 temporary file(s) of a killed run" {
@@ -42,11 +43,9 @@ func TestEnsure_leftovers(t *testing.T) {
 				t.Errorf("beside a living writer: %+v", r.Before)
 			}
 			check(t, writer.Close())
+			machine.Forget() // another run begins
 
-			var notes []string
-			ctx := host.WithSweeper(t.Context(), new(host.Sweeper))
-			ctx = host.WithNotes(ctx, func(s string) { notes = append(notes, s) })
-			res := drift.Ensure(ctx, target, drift.Options{})
+			res := drift.Ensure(t.Context(), target, drift.Options{})
 			if res.Err != nil || !res.After.Settled() || res.Changed != (what == "drifting") {
 				t.Errorf("a run: %+v", res)
 			}

@@ -23,22 +23,22 @@ const maxRead = 64 << 20
 // digest and size, and withheld when sensitive. What is nil is not there. Where
 // Ensure would be refused at once, the first leaf that differs has the reason for
 // its Note.
-func (Handler) Observe(ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
-	w, err := parse(ctx, params)
+func (Handler) Observe(ctx context.Context, c handler.Look) (declared, observed drift.State, err error) {
+	w, err := parse(c)
 	if err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	l := look{files: m.Files, want: w, sensitive: handler.Sensitive(ctx)}
+	l := look{files: c.Files, want: w, sensitive: c.Sensitive}
 	if w.absent {
 		l.absent()
 	} else {
 		l.present()
 	}
 	l.foretell()
-	l.leftovers(ctx)
+	l.leftovers()
 	return l.declared, l.observed, nil
 }
 
@@ -69,11 +69,11 @@ func (l *look) leaf(name string, declared, observed any) {
 
 // leftovers adds a leaf where a killed run left temporary files, in which a secret
 // may stand: then there is something to do even where the file is right.
-func (l *look) leftovers(ctx context.Context) {
+func (l *look) leftovers() {
 	if _, unknown := l.observed[0].Value.(drift.Unknown); unknown {
 		return // for what may be the same reason; nothing is written then
 	}
-	n, err := l.files.Leftovers(ctx, l.want.path, l.want.last(), l.info)
+	n, err := l.files.Leftovers(l.want.path, l.want.last(), l.info)
 	if err != nil {
 		l.leaf("leftovers", nil, unknown(err))
 	} else if n > 0 {

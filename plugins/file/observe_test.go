@@ -12,7 +12,6 @@ import (
 
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/test/contract"
 )
 
@@ -72,8 +71,8 @@ func TestObserve_leaves(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			m := handler.NewMachine(contract.View(t, rooted(t, tt.before...)), nil)
-			declared, observed, err := New().Observe(t.Context(), m, tt.params)
+			root := rooted(t, tt.before...)
+			declared, observed, err := New().Observe(t.Context(), call(t, root, tt.params).Look)
 			check(t, err)
 			if diff := cmp.Diff(tt.declared, declared); diff != "" {
 				t.Errorf("declared (-want +got):\n%s", diff)
@@ -89,7 +88,7 @@ func TestObserve_leaves(t *testing.T) {
 func TestObserve_largeFile(t *testing.T) {
 	root := rooted(t, entry{path: "etc/motd"})
 	check(t, os.Truncate(root+"/etc/motd", 1<<40))
-	r := observe(t.Context(), t, root, with())
+	r := observe(t, call(t, root, with()))
 	if len(r) != 1 || r[0].Verdict != drift.Drift || r[0].Observed != "other content (1099511627776 bytes)" {
 		t.Errorf("got %+v", r)
 	}
@@ -98,7 +97,6 @@ func TestObserve_largeFile(t *testing.T) {
 // A sensitive call shows content nowhere: not in leaves, plans or errors.
 func TestSensitive_showsNoContent(t *testing.T) {
 	const secret = "hunter2-hunter2"
-	ctx := handler.WithSensitive(t.Context())
 	for name, before := range map[string][]entry{
 		"new": nil, "replaced": {{path: "etc/motd", content: secret + "-old"}}, "public": {{path: "etc/motd", content: secret}},
 		"failing": {{path: "etc/motd/"}},
@@ -109,9 +107,9 @@ func TestSensitive_showsNoContent(t *testing.T) {
 			with("content", secret, "mode", secret),
 		} {
 			root := rooted(t, before...)
-			target := handler.Target("motd", New(), handler.NewMachine(contract.View(t, root), nil), root, params)
+			target := contract.Machine(t, root, nil).Target(handler.Spec{ID: "motd", Handler: New(), Params: params, Sensitive: true})
 			for _, o := range []drift.Options{{DryRun: true}, {}} {
-				said := fmt.Sprintf("%+v", drift.Ensure(ctx, target, o))
+				said := fmt.Sprintf("%+v", drift.Ensure(t.Context(), target, o))
 				digest := strings.Fields(digest([]byte(secret)))[0]
 				for _, text := range []string{secret, params["contentBase64"], digest} {
 					if text != "" && strings.Contains(said, text) {
@@ -124,21 +122,20 @@ func TestSensitive_showsNoContent(t *testing.T) {
 }
 
 func TestSensitive_isPrivate(t *testing.T) {
-	ctx := handler.WithSensitive(t.Context())
 	for name, mode := range map[string]string{"": "0600", "0640": "0640"} {
 		root := rooted(t, entry{path: "etc/motd", content: "hello\n", mode: 0o666})
 		params := with()
 		if name != "" {
 			params["mode"] = name
 		}
-		if r := observe(ctx, t, root, params); r.Settled() {
+		if r := observe(t, secret(t, root, params)); r.Settled() {
 			t.Errorf("mode %q: a public file is taken for a private one: %+v", name, r)
 		}
-		if changed, err := New().Ensure(ctx, root, params); !changed || err != nil {
+		if changed, err := New().Ensure(t.Context(), secret(t, root, params)); !changed || err != nil {
 			t.Errorf("mode %q: got %v, %v", name, changed, err)
 		}
 		holds(t, root+"/etc/motd", "hello\n", mode)
-		if r := observe(ctx, t, root, params); !r.Settled() {
+		if r := observe(t, secret(t, root, params)); !r.Settled() {
 			t.Errorf("mode %q: not private afterwards: %+v", name, r)
 		}
 	}
@@ -147,7 +144,7 @@ func TestSensitive_isPrivate(t *testing.T) {
 // What would be refused is refused by the plan already, in a dry run too.
 func TestTarget_refusesInThePlan(t *testing.T) {
 	root := rooted(t, entry{path: "etc/motd/"})
-	target := handler.Target("motd", New(), handler.NewMachine(contract.View(t, root), nil), root, with())
+	target := contract.Machine(t, root, nil).Target(handler.Spec{ID: "motd", Handler: New(), Params: with()})
 	for _, o := range []drift.Options{{DryRun: true}, {}} {
 		r := drift.Ensure(t.Context(), target, o)
 		if len(r.Steps) != 1 || !strings.Contains(r.Steps[0].Refused, "remove it by hand") || r.Err == nil || r.Changed {
@@ -171,25 +168,26 @@ func TestObserve_modeThatGoesWithTheContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := rooted(t, entry{path: "f", content: "old", mode: tt.had})
 			params := map[string]string{"path": "/f", "content": "new"}
-			r := observe(t.Context(), t, root, params)
+			r := observe(t, call(t, root, params))
 			f, _ := r.At(drift.Path{"mode"})
 			if got, _ := f.Declared.(string); got != tt.want || tt.want != "" && (f.Verdict != drift.Drift || f.Observed != octal(tt.had)) {
 				t.Errorf("got %+v, want %s", f, tt.want)
 			}
 			var notes []string
-			ctx := host.WithNotes(t.Context(), func(s string) { notes = append(notes, s) })
-			if _, err := New().Ensure(ctx, root, params); err != nil {
+			c := call(t, root, params)
+			c.Tree = c.Tree.Noting(func(s string) { notes = append(notes, s) })
+			if _, err := New().Ensure(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Join(notes, "; "); !strings.HasPrefix(got, tt.note) || tt.note == "" && got != "" {
 				t.Errorf("said %q, want %q", got, tt.note)
 			}
-			if r := observe(t.Context(), t, root, params); !r.Settled() || len(r) != 1 {
+			if r := observe(t, call(t, root, params)); !r.Settled() || len(r) != 1 {
 				t.Errorf("afterwards: %+v", r)
 			}
 			same := map[string]string{"path": "/f", "content": "new"}
 			check(t, os.Chmod(root+"/f", 0o440))
-			if r := observe(t.Context(), t, root, same); !r.Settled() {
+			if r := observe(t, call(t, root, same)); !r.Settled() {
 				t.Errorf("a file that keeps its mode: %+v", r)
 			}
 		})

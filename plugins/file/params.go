@@ -1,7 +1,6 @@
 package file
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -34,11 +33,10 @@ type want struct {
 // parse reads rendered parameters. The error names each offending key; it shows
 // no value when the call is marked sensitive. What is sensitive is private: mode
 // 0600 and Keel's own user and group, unless they are named.
-func parse(ctx context.Context, values map[string]string) (want, error) {
-	sensitive := handler.Sensitive(ctx)
-	p := &params{values: values, withhold: sensitive}
+func parse(l handler.Look) (want, error) {
+	p := &params{values: l.Params, withhold: l.Sensitive}
 	w := p.read()
-	if sensitive {
+	if l.Sensitive {
 		w.private()
 	}
 	return w, errors.Join(p.errs...)

@@ -121,7 +121,7 @@ func TestParse_mode(t *testing.T) {
 		"644": 0o644, "0644": 0o644, "0": 0, "000": 0, "0000": 0, "7": 0o7, "40": 0o40, "0777": 0o777, "750": 0o750,
 		"420": 0o420, // never decimal
 	} {
-		w, err := parse(t.Context(), with("mode", text))
+		w, err := parse(handler.Look{Params: with("mode", text)})
 		if err != nil || w.mode == nil || *w.mode != want {
 			t.Errorf("mode %q: got %v, %v, want %v", text, w.mode, err, want)
 		}
@@ -129,7 +129,7 @@ func TestParse_mode(t *testing.T) {
 }
 
 func TestParse_defaults(t *testing.T) {
-	got, err := parse(t.Context(), with())
+	got, err := parse(handler.Look{Params: with()})
 	want := want{
 		path: "/etc/motd", content: []byte("hello\n"), link: host.Follow,
 		owner: account{key: "owner", from: users()}, group: account{key: "group", from: groups()},
@@ -155,7 +155,7 @@ func TestParse_contentByteForByte(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			w, err := parse(t.Context(), with("-content", tt.key, tt.value))
+			w, err := parse(handler.Look{Params: with("-content", tt.key, tt.value)})
 			if err != nil || string(w.content) != tt.want {
 				t.Errorf("got %q, %v, want %q", w.content, err, tt.want)
 			}
@@ -166,9 +166,8 @@ func TestParse_contentByteForByte(t *testing.T) {
 // A sensitive value may have been put anywhere, not only where it belongs.
 func TestParse_sensitiveShowsNoValue(t *testing.T) {
 	const secret = "hunter2"
-	ctx := handler.WithSensitive(t.Context())
 	for _, key := range []string{"path", "contentBase64", "mode", "owner", "group", "ensure", "link"} {
-		_, err := parse(ctx, with(key, secret+":"))
+		_, err := parse(handler.Look{Params: with(key, secret+":"), Sensitive: true})
 		if err == nil {
 			t.Errorf("%s: no error", key)
 		}
@@ -213,7 +212,7 @@ func FuzzParse(f *testing.F) {
 	mode := regexp.MustCompile(`^(0?[0-7]{1,3})$`)
 	f.Fuzz(func(t *testing.T, path, content, octals, owner, ensure, link string) {
 		values := map[string]string{"path": path, "contentBase64": content, "mode": octals, "owner": owner, "ensure": ensure, "link": link}
-		w, err := parse(t.Context(), values)
+		w, err := parse(handler.Look{Params: values})
 		if raw := New().Validate(values); err == nil && raw != nil {
 			t.Errorf("accepted rendered and not before: %v", raw)
 		}

@@ -17,7 +17,7 @@ import (
 // Handlers says how to make the handler under test and what to give it.
 type Handlers struct {
 	// New makes the handler, as plugins/all does.
-	New func(run func(root string) command.Runner) handler.Handler
+	New func() handler.Handler
 	// Machine makes the runner that plays, or is, the machine at root; nil when
 	// the handler runs no commands.
 	Machine func(t testing.TB, root string) command.Runner
@@ -42,7 +42,7 @@ type Good struct {
 	Setup func(t testing.TB, root string)
 	// Met says that Setup leaves nothing to do: the first Ensure is false too.
 	Met bool
-	// Sensitive marks the calls as handler.WithSensitive does.
+	// Sensitive marks the calls.
 	Sensitive bool
 	// Needs names parts this case cannot do without.
 	Needs []string
@@ -57,7 +57,7 @@ type Bad struct {
 
 // described is what every handler in plugins/all is.
 type described interface {
-	handler.Observer
+	handler.Handler
 	handler.Described
 }
 
@@ -65,7 +65,7 @@ type described interface {
 func Handler(t *testing.T, c Handlers) {
 	t.Helper()
 	s := &handlers{c}
-	t.Run("is Observer and Described under one lower-case name", s.name)
+	t.Run("is Described under one lower-case name", s.name)
 	t.Run("Params are complete", s.params)
 	t.Run("the page holds the table of Params", s.documented)
 	t.Run("a missing required param is named", s.required)
@@ -91,11 +91,12 @@ type handlers struct{ Handlers }
 
 // machine is one prepared machine of a case.
 type machine struct {
-	handler described
-	outer   string // folder around root, in which nothing may change
-	root    string
-	run     *faults
-	params  map[string]string
+	handler   described
+	outer     string // folder around root, in which nothing may change
+	root      string
+	run       *faults
+	params    map[string]string
+	sensitive bool
 }
 
 // prepare makes a new machine for a case.
@@ -114,30 +115,72 @@ func (s *handlers) prepare(t testing.TB, g Good) machine {
 	if s.Machine != nil {
 		m.run.next = s.Machine(t, m.root)
 	}
-	m.handler = s.make(t, m.run)
+	m.handler = s.make(t)
+	m.sensitive = g.Sensitive
 	return m
 }
 
-func (s *handlers) make(t testing.TB, run command.Runner) described {
+func (s *handlers) make(t testing.TB) described {
 	t.Helper()
-	h, ok := s.New(func(string) command.Runner { return run }).(described)
+	h, ok := s.New().(described)
 	if !ok {
-		t.Fatal("the handler is not both handler.Observer and handler.Described")
+		t.Fatal("the handler is not handler.Described")
 	}
 	return h
 }
 
-func (g Good) context(ctx context.Context) context.Context {
-	if g.Sensitive {
-		return handler.WithSensitive(ctx)
-	}
-	return ctx
+// call is a call of the handler, as the engine would make it.
+func (m machine) call(t testing.TB) handler.Call {
+	t.Helper()
+	c := Call(t, m.root, m.run, m.params)
+	c.Sensitive = m.sensitive
+	return c
 }
 
 // observe looks at the machine, as the engine would.
 func (m machine) observe(ctx context.Context, t testing.TB) (declared, observed drift.State, err error) {
 	t.Helper()
-	return m.handler.Observe(ctx, handler.NewMachine(View(t, m.root), m.run), m.params)
+	return m.handler.Observe(ctx, m.call(t).Look)
+}
+
+func (m machine) ensure(ctx context.Context, t testing.TB) (changed bool, err error) {
+	t.Helper()
+	return m.handler.Ensure(ctx, m.call(t))
+}
+
+// Open opens the machine at root until the test ends.
+func Open(t testing.TB, root string) *host.Tree {
+	t.Helper()
+	tree, err := host.OpenTree(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tree.Close(); err != nil {
+			t.Errorf("close the tree of %s: %v", root, err)
+		}
+	})
+	return tree
+}
+
+// Machine opens the machine at root, whose commands run has, until the test ends. A
+// run that is nil has none.
+func Machine(t testing.TB, root string, run command.Runner) *handler.Machine {
+	t.Helper()
+	return handler.NewMachine(root, Open(t, root), run)
+}
+
+// Call is a call of a handler on the machine at root, open until the test ends.
+func Call(t testing.TB, root string, run command.Runner, params map[string]string) handler.Call {
+	t.Helper()
+	tree := Open(t, root)
+	return handler.Call{
+		Look: handler.Look{
+			ID: "sample", Params: params, Files: &tree.View, Query: command.NewReadOnly(command.NewPass(run)),
+			Others: func() ([]string, bool) { return nil, false },
+		},
+		Tree: tree, Run: run, Note: func(sentence string) { t.Logf("noted: %s", sentence) },
+	}
 }
 
 // View opens the machine at root until the test ends.

@@ -24,11 +24,11 @@ var (
 )
 
 func (s *handlers) name(t *testing.T) {
-	h := s.make(t, &faults{})
+	h := s.make(t)
 	if !handlerName.MatchString(h.Name()) {
 		t.Errorf("the name %q is not lower-case words", h.Name())
 	}
-	if again := s.make(t, &faults{}).Name(); again != h.Name() {
+	if again := s.make(t).Name(); again != h.Name() {
 		t.Errorf("the name is %q and then %q", h.Name(), again)
 	}
 	if len(s.Good) == 0 || len(s.Bad) == 0 {
@@ -38,7 +38,7 @@ func (s *handlers) name(t *testing.T) {
 
 func (s *handlers) params(t *testing.T) {
 	known := map[string]bool{}
-	for _, p := range s.make(t, &faults{}).Params() {
+	for _, p := range s.make(t).Params() {
 		if !paramName.MatchString(p.Name) || known[p.Name] {
 			t.Errorf("param %q is taken or no name", p.Name)
 		}
@@ -100,7 +100,7 @@ func (s *handlers) documented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := s.make(t, &faults{})
+	h := s.make(t)
 	if table := Table(h.Params()); !strings.Contains(string(page), table) {
 		t.Errorf("%s does not hold the table of %s, which is printed below, to be pasted", s.Doc, h.Name())
 		_, _ = fmt.Fprintf(os.Stdout, "\n%s\n", table) // t.Errorf would indent it
@@ -108,7 +108,7 @@ func (s *handlers) documented(t *testing.T) {
 }
 
 func (s *handlers) required(t *testing.T) {
-	h := s.make(t, &faults{})
+	h := s.make(t)
 	for _, p := range h.Params() {
 		for _, g := range s.Good {
 			params := maps.Clone(g.Params)
@@ -128,7 +128,7 @@ func (s *handlers) bad(t *testing.T) {
 			if err := m.handler.Validate(b.Params); err == nil || !names(err, b.Key) {
 				t.Errorf("Validate: got error %v, want one that names %s", err, b.Key)
 			}
-			if changed, err := m.handler.Ensure(t.Context(), m.root, b.Params); changed || err == nil || !names(err, b.Key) {
+			if changed, err := m.ensure(t.Context(), t); changed || err == nil || !names(err, b.Key) {
 				t.Errorf("Ensure: got %v, %v, want false and an error that names %s", changed, err, b.Key)
 			}
 			if _, _, err := m.observe(t.Context(), t); err == nil || !names(err, b.Key) {
@@ -149,7 +149,7 @@ func names(err error, key string) bool {
 }
 
 func (s *handlers) valid(t *testing.T, g Good) {
-	h := s.make(t, &faults{})
+	h := s.make(t)
 	if err := h.Validate(g.Params); err != nil {
 		t.Errorf("Validate: %v", err)
 	}
@@ -170,13 +170,13 @@ func (s *handlers) valid(t *testing.T, g Good) {
 func (s *handlers) twice(t *testing.T, g Good) {
 	m := s.prepare(t, g)
 	for i, want := range []bool{!g.Met, false} {
-		changed, err := m.handler.Ensure(g.context(t.Context()), m.root, m.params)
+		changed, err := m.ensure(t.Context(), t)
 		if err != nil || changed != want {
 			t.Fatalf("call %d: got %v, %v, want %v", i+1, changed, err, want)
 		}
 	}
 	before := Snapshot(t, m.outer)
-	if _, err := m.handler.Ensure(g.context(t.Context()), m.root, m.params); err != nil {
+	if _, err := m.ensure(t.Context(), t); err != nil {
 		t.Fatal(err)
 	}
 	before.Unchanged(t, m.outer, "Ensure that says unchanged")
@@ -187,11 +187,11 @@ func (s *handlers) twice(t *testing.T, g Good) {
 
 func (s *handlers) same(t *testing.T, g Good) {
 	m := s.prepare(t, g)
-	ctx := g.context(t.Context())
+	ctx := t.Context()
 	if met := allSame(ctx, t, m); met != g.Met {
 		t.Errorf("before Ensure all is the same: %v, want %v", met, g.Met)
 	}
-	if _, err := m.handler.Ensure(ctx, m.root, m.params); err != nil {
+	if _, err := m.ensure(ctx, t); err != nil {
 		t.Fatal(err)
 	}
 	if !allSame(ctx, t, m) {
@@ -233,7 +233,7 @@ func (s *handlers) claims(t *testing.T, g Good) {
 		}
 	}
 	before := Snapshot(t, m.outer)
-	if _, err := m.handler.Ensure(g.context(t.Context()), m.root, m.params); err != nil {
+	if _, err := m.ensure(t.Context(), t); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range before.Changed(Snapshot(t, m.outer)) {
@@ -265,7 +265,7 @@ func follow(t testing.TB, root, path string) string {
 func (s *handlers) target(t *testing.T, g Good, ensured bool) {
 	m := s.prepare(t, g)
 	if ensured {
-		if _, err := m.handler.Ensure(g.context(t.Context()), m.root, m.params); err != nil {
+		if _, err := m.ensure(t.Context(), t); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -273,7 +273,7 @@ func (s *handlers) target(t *testing.T, g Good, ensured bool) {
 		Root: m.root,
 		Run:  m.run.next,
 		New: func(t testing.TB, run command.Runner) []drift.Target {
-			return []drift.Target{handler.Target("sample", s.make(t, run), handler.NewMachine(View(t, m.root), run), m.root, m.params)}
+			return []drift.Target{Machine(t, m.root, run).Target(handler.Spec{ID: "sample", Handler: s.make(t), Params: m.params})}
 		},
 	})
 }
@@ -281,10 +281,10 @@ func (s *handlers) target(t *testing.T, g Good, ensured bool) {
 func (s *handlers) cancelled(t *testing.T, g Good) {
 	m := s.prepare(t, g)
 	before := Snapshot(t, m.outer)
-	ctx, cancel := context.WithCancel(g.context(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	within(t, "Ensure", func() {
-		changed, err := m.handler.Ensure(ctx, m.root, m.params)
+		changed, err := m.ensure(ctx, t)
 		if changed || !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v, %v, want false and the context's error", changed, err)
 		}
@@ -292,10 +292,10 @@ func (s *handlers) cancelled(t *testing.T, g Good) {
 	before.Unchanged(t, m.outer, "a cancelled Ensure")
 	for n := 1; ; n++ {
 		m := s.prepare(t, g)
-		ctx, cancel := context.WithCancel(g.context(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
 		m.run.at, m.run.fail = n, func(c command.Cmd) error { cancel(); return ctx.Err() }
 		within(t, fmt.Sprintf("Ensure cancelled in command %d", n), func() {
-			if _, err := m.handler.Ensure(ctx, m.root, m.params); m.run.hit() && err == nil {
+			if _, err := m.ensure(ctx, t); m.run.hit() && err == nil {
 				t.Errorf("cancelled in command %d: no error", n)
 			}
 		})
@@ -312,11 +312,11 @@ var errInjected = errors.New("the command did not run")
 func (s *handlers) failing(t *testing.T, g Good) {
 	for n := 1; ; n++ {
 		m := s.prepare(t, g)
-		ctx := g.context(t.Context())
+		ctx := t.Context()
 		_, was, _ := m.observe(ctx, t)
 		before := Snapshot(t, m.root)
 		m.run.at, m.run.fail = m.run.asked()+n, func(command.Cmd) error { return errInjected }
-		changed, err := m.handler.Ensure(ctx, m.root, m.params)
+		changed, err := m.ensure(ctx, t)
 		if !m.run.hit() {
 			return
 		}
@@ -328,7 +328,7 @@ func (s *handlers) failing(t *testing.T, g Good) {
 		if changed != truth {
 			t.Errorf("command %d failed: changed is %v, want %v", n, changed, truth)
 		}
-		if _, err := m.handler.Ensure(ctx, m.root, m.params); err != nil || !allSame(ctx, t, m) {
+		if _, err := m.ensure(ctx, t); err != nil || !allSame(ctx, t, m) {
 			t.Errorf("after command %d failed once, Ensure does not mend: %v", n, err)
 		}
 	}
@@ -339,7 +339,7 @@ func (s *handlers) failing(t *testing.T, g Good) {
 func (s *handlers) unasked(t *testing.T, g Good) {
 	for n := 1; ; n++ {
 		m := s.prepare(t, g)
-		ctx := g.context(t.Context())
+		ctx := t.Context()
 		declared, observed, err := m.observe(ctx, t)
 		if err != nil {
 			t.Fatal(err)
@@ -363,14 +363,15 @@ func (s *handlers) unasked(t *testing.T, g Good) {
 
 func (s *handlers) secret(t *testing.T, g Good) {
 	m := s.prepare(t, g)
-	ctx := handler.WithSensitive(t.Context())
+	m.sensitive = true
+	ctx := t.Context()
 	var said []string
 	for range 2 {
 		declared, observed, err := m.observe(ctx, t)
 		said = append(said, fmt.Sprintf("%v %+v %#v %v", declared, observed, observed, err))
-		target := handler.Target("sample", m.handler, handler.NewMachine(View(t, m.root), m.run), m.root, m.params)
+		target := Machine(t, m.root, m.run).Target(handler.Spec{ID: "sample", Handler: m.handler, Params: m.params, Sensitive: true})
 		said = append(said, fmt.Sprintf("%+v", drift.Ensure(ctx, target, drift.Options{DryRun: true})))
-		_, err = m.handler.Ensure(ctx, m.root, m.params)
+		_, err = m.ensure(ctx, t)
 		said = append(said, fmt.Sprint(err))
 	}
 	for _, p := range m.handler.Params() {

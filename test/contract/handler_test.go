@@ -18,18 +18,15 @@ import (
 // tool is a handler that keeps to the contract, but for what a test changes: it
 // installs a tool by a command and gives it a settings file.
 type tool struct {
-	run func(root string) command.Runner
-
 	params   []handler.Param
 	claims   []string
 	validate func(params map[string]string) error
-	ensure   func(h *tool, ctx context.Context, root string, params map[string]string) (changed bool, err error)
-	observe  func(h *tool, ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error)
+	ensure   func(h *tool, ctx context.Context, c handler.Call) (changed bool, err error)
+	observe  func(h *tool, ctx context.Context, l handler.Look) (declared, observed drift.State, err error)
 }
 
-func newTool(run func(root string) command.Runner) *tool {
+func newTool() *tool {
 	return &tool{
-		run: run,
 		params: []handler.Param{
 			{Name: "name", Kind: "string", Required: true, Help: "The tool."},
 			{Name: "settings", Kind: "text", Help: "What its settings file holds."},
@@ -45,12 +42,12 @@ func (*tool) Name() string                              { return "tool" }
 func (h *tool) Params() []handler.Param                 { return h.params }
 func (h *tool) Claims(map[string]string) []string       { return h.claims }
 func (h *tool) Validate(params map[string]string) error { return h.validate(params) }
-func (h *tool) Ensure(ctx context.Context, root string, params map[string]string) (bool, error) {
-	return h.ensure(h, ctx, root, params)
+func (h *tool) Ensure(ctx context.Context, c handler.Call) (bool, error) {
+	return h.ensure(h, ctx, c)
 }
 
-func (h *tool) Observe(ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
-	return h.observe(h, ctx, m, params)
+func (h *tool) Observe(ctx context.Context, l handler.Look) (declared, observed drift.State, err error) {
+	return h.observe(h, ctx, l)
 }
 
 func judgeTool(params map[string]string) error {
@@ -70,41 +67,35 @@ func has(ctx context.Context, run command.Runner, name string) (bool, error) {
 	return err == nil, err
 }
 
-func (h *tool) look(ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
-	if err := h.validate(params); err != nil {
+func (h *tool) look(ctx context.Context, l handler.Look) (declared, observed drift.State, err error) {
+	if err := h.validate(l.Params); err != nil {
 		return nil, nil, err
 	}
-	installed, err := has(ctx, m.Run, params["name"])
+	installed, err := has(ctx, l.Query, l.Params["name"])
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := m.Files.Read("/etc/tool", 1<<20)
+	text, err := l.Files.Read("/etc/tool", 1<<20)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, nil, err
 	}
-	return drift.State{leaf(true, "installed"), leaf(drift.NewSecret([]byte(params["settings"])), "settings")},
+	return drift.State{leaf(true, "installed"), leaf(drift.NewSecret([]byte(l.Params["settings"])), "settings")},
 		drift.State{leaf(installed, "installed"), leaf(drift.NewSecret(text), "settings")}, nil
 }
 
-func (h *tool) install(ctx context.Context, root string, params map[string]string) (changed bool, err error) {
-	if err := errors.Join(h.validate(params), ctx.Err()); err != nil {
+func (h *tool) install(ctx context.Context, c handler.Call) (changed bool, err error) {
+	if err := errors.Join(h.validate(c.Params), ctx.Err()); err != nil {
 		return false, err
 	}
-	run := h.run(root)
-	installed, err := has(ctx, run, params["name"])
+	installed, err := has(ctx, c.Run, c.Params["name"])
 	if err != nil {
 		return false, err
 	}
-	tree, err := host.OpenTree(root)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, tree.Close()) }()
-	changed, err = tree.Put(ctx, "/etc/tool", strings.NewReader(params["settings"]), host.Attr{Parents: 0o755})
+	changed, err = c.Tree.Put(ctx, "/etc/tool", strings.NewReader(c.Params["settings"]), host.Attr{Parents: 0o755})
 	if err != nil || installed {
 		return changed, err
 	}
-	if _, err := run.Run(ctx, command.Cmd{Argv: []string{"add", params["name"]}}); err != nil {
+	if _, err := c.Run.Run(ctx, command.Cmd{Argv: []string{"add", c.Params["name"]}}); err != nil {
 		return changed, err
 	}
 	return true, nil
@@ -137,14 +128,14 @@ func brokenHandlers() map[string]struct {
 	}{
 		"good": {func(*tool) {}, ""},
 		"says changed each time": {func(h *tool) {
-			h.ensure = func(h *tool, ctx context.Context, root string, params map[string]string) (bool, error) {
-				_, err := h.install(ctx, root, params)
+			h.ensure = func(h *tool, ctx context.Context, c handler.Call) (bool, error) {
+				_, err := h.install(ctx, c)
 				return err == nil, err
 			}
 		}, "call 2: got true"},
 		"says unchanged each time": {func(h *tool) {
-			h.ensure = func(h *tool, ctx context.Context, root string, params map[string]string) (bool, error) {
-				_, err := h.install(ctx, root, params)
+			h.ensure = func(h *tool, ctx context.Context, c handler.Call) (bool, error) {
+				_, err := h.install(ctx, c)
 				return false, err
 			}
 		}, "call 1: got false"},
@@ -181,15 +172,16 @@ func brokenHandlers() map[string]struct {
 		"claims too little":          {func(h *tool) { h.claims = h.claims[:1] }, "/etc/tool changed and is claimed by none"},
 		"claims in no form":          {func(h *tool) { h.claims = append(h.claims, "tool") }, "has not the form"},
 		"writes outside of root": {func(h *tool) {
-			h.ensure = func(h *tool, ctx context.Context, root string, params map[string]string) (bool, error) {
-				changed, err := h.install(ctx, root, params)
-				return changed, errors.Join(err, os.WriteFile(filepath.Join(root, "../etc/tool"), nil, 0o600))
+			h.ensure = func(h *tool, ctx context.Context, c handler.Call) (bool, error) {
+				changed, err := h.install(ctx, c)
+				_, outside := c.Run.Run(ctx, command.Cmd{Argv: []string{"add", "../../../etc/tool"}})
+				return changed, errors.Join(err, outside)
 			}
 		}, "outside of root: /etc"},
 		"takes a failed question for an answer": {func(h *tool) {
-			h.observe = func(h *tool, ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
-				declared, observed, err = h.look(ctx, m, params)
-				if err != nil && h.validate(params) == nil && ctx.Err() == nil {
+			h.observe = func(h *tool, ctx context.Context, l handler.Look) (declared, observed drift.State, err error) {
+				declared, observed, err = h.look(ctx, l)
+				if err != nil && h.validate(l.Params) == nil && ctx.Err() == nil {
 					declared = drift.State{leaf(true, "installed")}
 					return declared, declared, nil
 				}
@@ -197,8 +189,8 @@ func brokenHandlers() map[string]struct {
 			}
 		}, "query 1 failed and installed is"},
 		"forgets a failed command": {func(h *tool) {
-			h.ensure = func(h *tool, ctx context.Context, root string, params map[string]string) (bool, error) {
-				changed, err := h.install(ctx, root, params)
+			h.ensure = func(h *tool, ctx context.Context, c handler.Call) (bool, error) {
+				changed, err := h.install(ctx, c)
 				if changed {
 					return changed, nil
 				}
@@ -206,40 +198,35 @@ func brokenHandlers() map[string]struct {
 			}
 		}, "command 2 failed and Ensure did not"},
 		"forgets a change when a command fails": {func(h *tool) {
-			h.ensure = func(h *tool, ctx context.Context, root string, params map[string]string) (bool, error) {
-				changed, err := h.install(ctx, root, params)
+			h.ensure = func(h *tool, ctx context.Context, c handler.Call) (bool, error) {
+				changed, err := h.install(ctx, c)
 				return changed && err == nil, err
 			}
 		}, "changed is false, want true"},
 		"does not hear of cancel": {func(h *tool) {
-			h.ensure = func(h *tool, ctx context.Context, root string, params map[string]string) (bool, error) {
-				return h.install(context.WithoutCancel(ctx), root, params)
+			h.ensure = func(h *tool, ctx context.Context, c handler.Call) (bool, error) {
+				return h.install(context.WithoutCancel(ctx), c)
 			}
 		}, "want false and the context's error"},
 		"shows what it looks at": {func(h *tool) {
-			h.observe = func(h *tool, ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
-				declared, observed, err = h.look(ctx, m, params)
+			h.observe = func(h *tool, ctx context.Context, l handler.Look) (declared, observed drift.State, err error) {
+				declared, observed, err = h.look(ctx, l)
 				if err == nil {
-					declared[1].Value = params["settings"]
+					declared[1].Value = l.Params["settings"]
 				}
 				return declared, observed, err
 			}
 		}, "the value of settings shows"},
 		"does not do what it says": {func(h *tool) {
-			h.ensure = func(h *tool, ctx context.Context, root string, params map[string]string) (bool, error) {
-				return h.install(ctx, root, map[string]string{"name": params["name"], "settings": "something else"})
+			h.ensure = func(h *tool, ctx context.Context, c handler.Call) (bool, error) {
+				c.Params = map[string]string{"name": c.Params["name"], "settings": "something else"}
+				return h.install(ctx, c)
 			}
 		}, "after Ensure not all is the same"},
-		"acts when looking": {func(h *tool) {
-			h.observe = func(h *tool, ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
-				_, _ = h.run("").Run(ctx, command.Cmd{Argv: []string{"add", "x"}})
-				return h.look(ctx, m, params)
-			}
-		}, "commands that are no query were tried"},
 		"changes what it was given": {func(h *tool) {
-			h.ensure = func(h *tool, ctx context.Context, root string, params map[string]string) (bool, error) {
-				params["seen"] = "yes"
-				return h.install(ctx, root, params)
+			h.ensure = func(h *tool, ctx context.Context, c handler.Call) (bool, error) {
+				c.Params["seen"] = "yes"
+				return h.install(ctx, c)
 			}
 		}, "Ensure wrote to the params"},
 	}
@@ -269,14 +256,14 @@ func TestHandler_catches(t *testing.T) {
 
 func toolSuite(t *testing.T, change func(*tool)) {
 	page := filepath.Join(t.TempDir(), "page.md")
-	h := newTool(nil)
+	h := newTool()
 	change(h)
 	if err := os.WriteFile(page, []byte(Table(h.params)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	Handler(t, Handlers{
-		New: func(run func(root string) command.Runner) handler.Handler {
-			h := newTool(run)
+		New: func() handler.Handler {
+			h := newTool()
 			change(h)
 			return h
 		},

@@ -38,26 +38,22 @@ func (Setting) Validate(params map[string]string) error {
 }
 
 // Ensure is of the handler.
-func (s Setting) Ensure(ctx context.Context, root string, params map[string]string) (bool, error) {
+func (s Setting) Ensure(ctx context.Context, c handler.Call) (bool, error) {
 	s.Calls.Add(1)
 	if hold := *s.Hold; hold != nil {
 		hold()
 	}
-	tree, err := host.OpenTree(root)
-	if err != nil {
-		return false, err
-	}
 	mode := fs.FileMode(0o644)
-	changed, err := tree.Put(ctx, params["path"], strings.NewReader(params["value"]), host.Attr{Mode: &mode, Parents: 0o755})
-	return changed, errors.Join(err, tree.Close(), *s.Fail)
+	changed, err := c.Tree.Put(ctx, c.Params["path"], strings.NewReader(c.Params["value"]), host.Attr{Mode: &mode, Parents: 0o755})
+	return changed, errors.Join(err, *s.Fail)
 }
 
 // Observe is of the handler.
-func (s Setting) Observe(_ context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
+func (s Setting) Observe(_ context.Context, l handler.Look) (declared, observed drift.State, err error) {
 	s.Looks.Add(1)
 	path := drift.Path{"value"}
-	declared = drift.State{{Path: path, Value: params["value"]}}
-	data, err := m.Files.Read(params["path"], 1<<20)
+	declared = drift.State{{Path: path, Value: l.Params["value"]}}
+	data, err := l.Files.Read(l.Params["path"], 1<<20)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return declared, drift.State{{Path: path}}, nil
@@ -76,15 +72,24 @@ func (Setting) Params() []handler.Param {
 func (Setting) Claims(params map[string]string) []string { return []string{"path:" + params["path"]} }
 
 // blind is the same handler for one that cannot look.
-type blind struct{ handler.Handler }
+type blind struct{ Setting }
 
 func (blind) Name() string { return "blind" }
+
+func (b blind) Ensure(ctx context.Context, root string, params map[string]string) (changed bool, err error) {
+	tree, err := host.OpenTree(root)
+	if err != nil {
+		return false, err
+	}
+	changed, err = b.Setting.Ensure(ctx, handler.Call{Look: handler.Look{Params: params}, Tree: tree})
+	return changed, errors.Join(err, tree.Close())
+}
 
 // Handlers is a registry with s, and with "blind", the same for one that cannot look.
 func Handlers(s Setting) *plugin.Registry[handler.Handler] {
 	r := plugin.NewRegistry[handler.Handler]("handler")
 	r.Register("setting", s)
-	r.Register("blind", blind{s})
+	r.Register("blind", handler.Adapt(blind{s}))
 	return r
 }
 

@@ -24,7 +24,6 @@ type agent struct {
 	settings settings
 	env      plugin.Env
 	machine  *nodeconfig.Machine
-	sweeper  host.Sweeper // of one pass
 	source   source
 	woken    <-chan struct{} // has an element when the source has something new; nil: it is only polled
 	reports  reports         // nil in a dry run
@@ -70,6 +69,7 @@ func newAgent(ctx context.Context, env plugin.Env, s settings) (*agent, error) {
 		settings: s, env: env, entries: map[string]*entry{}, byFile: map[string]string{}, readers: map[string]map[string]bool{},
 		metrics: monitor.New(env.Version, env.Handlers.Names()),
 	}
+	a.env.Note = a.note
 	open := a.openFolder
 	if s.Source == fromCluster {
 		open = a.openCluster
@@ -194,7 +194,8 @@ func mayChange(env plugin.Env, s settings) error {
 func (a *agent) lock(ctx context.Context) (func(), error) {
 	waiting, cancel := context.WithTimeout(ctx, a.settings.LockTimeout)
 	defer cancel()
-	unlock, err := a.machine.Tree.Lock(waiting, "keel node-agent")
+	tree := a.machine.Tree.Noting(func(sentence string) { a.note(a.running, sentence) })
+	unlock, err := tree.Lock(waiting, "keel node-agent")
 	if held := (*host.Held)(nil); errors.As(err, &held) && ctx.Err() == nil {
 		return nil, fmt.Errorf("the lock of this machine is held by %s, waited %s (lock-timeout) for it", held.By, a.settings.LockTimeout)
 	}
@@ -205,7 +206,7 @@ func (a *agent) lock(ctx context.Context) (func(), error) {
 // finished first.
 func (a *agent) keep(ctx context.Context) error {
 	a.env.Log.Info("agent started", "source", a.settings.Source, "root", a.env.Root, "dry-run", a.settings.DryRun)
-	err := a.prepare(ctx).Run(a.marked(ctx))
+	err := a.prepare(ctx).Run(ctx)
 	if ctx.Err() != nil {
 		a.env.Log.Info("agent ended")
 		return nil
@@ -213,12 +214,10 @@ func (a *agent) keep(ctx context.Context) error {
 	return err
 }
 
-// marked is ctx with the log for what is worth knowing and no error: attributes a
-// file lost, whom the lock waits for. In one pass a folder is swept once.
-func (a *agent) marked(ctx context.Context) context.Context {
-	return host.WithNotes(host.WithSweeper(ctx, &a.sweeper), func(note string) {
-		a.env.Log.Warn("noted", "target", a.running, "note", note)
-	})
+// note logs what is worth knowing of a target and no error: attributes a file lost,
+// whom the lock waits for.
+func (a *agent) note(target, sentence string) {
+	a.env.Log.Warn("note on a target", "target", target, "note", sentence)
 }
 
 // ready reports whether enough is known to visit NodeConfigs: all of them, and the

@@ -63,11 +63,11 @@ func (loud) Validate(map[string]string) error { return nil }
 
 func (loud) Claims(map[string]string) []string { return nil }
 
-func (loud) Ensure(context.Context, string, map[string]string) (bool, error) {
+func (loud) Ensure(context.Context, handler.Call) (bool, error) {
 	return false, errors.New("it says: " + strings.Repeat("no ", 1<<20/3))
 }
 
-func (loud) Observe(context.Context, handler.Machine, map[string]string) (declared, observed drift.State, err error) {
+func (loud) Observe(context.Context, handler.Look) (declared, observed drift.State, err error) {
 	path := drift.Path{"quiet"}
 	return drift.State{{Path: path, Value: true}}, drift.State{{Path: path, Value: false}}, nil
 }

@@ -22,7 +22,8 @@ type talker struct {
 	how string
 }
 
-func (h talker) Ensure(ctx context.Context, root string, params map[string]string) (bool, error) {
+func (h talker) Ensure(ctx context.Context, c handler.Call) (bool, error) {
+	params := c.Params
 	switch h.how {
 	case "fails":
 		return false, fmt.Errorf("cannot set %q", params["value"])
@@ -33,10 +34,11 @@ func (h talker) Ensure(ctx context.Context, root string, params map[string]strin
 	case "does nothing":
 		return false, nil
 	}
-	return h.Setting.Ensure(ctx, root, params)
+	return h.Setting.Ensure(ctx, c)
 }
 
-func (h talker) Observe(ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
+func (h talker) Observe(ctx context.Context, l handler.Look) (declared, observed drift.State, err error) {
+	params := l.Params
 	switch h.how {
 	case "cannot look":
 		return nil, nil, errors.New("cannot compare " + params["value"])
@@ -46,7 +48,7 @@ func (h talker) Observe(ctx context.Context, m handler.Machine, params map[strin
 		return drift.State{{Path: drift.Path{"value"}, Value: params["value"]}},
 			drift.State{{Path: drift.Path{"value"}, Value: drift.Unknown{Kind: drift.Offline, Reason: "is it " + params["value"] + "?"}, Note: params["value"]}}, nil
 	}
-	return h.Setting.Observe(ctx, m, params)
+	return h.Setting.Observe(ctx, l)
 }
 
 // Whatever a handler does that knows nothing of Secrets, none is shown.

@@ -34,9 +34,9 @@ func (counter) Validate(map[string]string) error { return nil }
 
 func (counter) Claims(map[string]string) []string { return nil }
 
-func (c counter) Observe(_ context.Context, _ handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
+func (c counter) Observe(_ context.Context, l handler.Look) (declared, observed drift.State, err error) {
 	c.visits.Add(1)
-	c.newest.Store(params["value"])
+	c.newest.Store(l.Params["value"])
 	return nil, nil, nil
 }
 

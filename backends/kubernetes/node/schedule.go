@@ -64,8 +64,7 @@ func (a *agent) refresh(ctx context.Context) error {
 
 // begin begins a pass: it looks at the machine afresh, also at where symlinks lead.
 func (a *agent) begin(ctx context.Context, due int) {
-	a.machine.Look.Forget()
-	a.sweeper.Forget()
+	a.machine.Handled.Forget()
 	a.queue = due
 	a.metrics.Queue(due)
 	a.adopt(ctx)

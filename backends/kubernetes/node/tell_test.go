@@ -44,7 +44,7 @@ func TestAgent_tellsEvents(t *testing.T) {
 		{"a handler that fails", func() {
 			*w.Handler.Fail = errors.New("disk on fire")
 			w.write(t, "x.yaml", strings.Replace(nodetest.Doc("x", "one"), "type: setting", "type: blind", 1))
-		}, time.Hour, []string{"x Normal Changed configuration applied", "x Warning Failed ensure blind (applied): disk on fire"}},
+		}, time.Hour, []string{"x Normal Changed configuration applied", "x Warning Failed ensure path:/etc/x (applied): disk on fire"}},
 		{"it works again", func() { *w.Handler.Fail = nil }, time.Hour, []string{"x Normal Recovered in order again"}},
 		{"another that wants the same", func() { w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "one"), "/etc/b", "/etc/a", 1)) }, time.Hour,
 			[]string{"b Warning Conflict "}},

@@ -21,13 +21,13 @@ type slow struct {
 	say func(what string)
 }
 
-func (s slow) Ensure(ctx context.Context, root string, params map[string]string) (bool, error) {
+func (s slow) Ensure(ctx context.Context, c handler.Call) (bool, error) {
 	s.say("begin")
 	defer s.say("end")
 	pause := time.NewTimer(20 * time.Millisecond)
 	defer pause.Stop()
 	<-pause.C
-	return s.Setting.Ensure(ctx, root, params)
+	return s.Setting.Ensure(ctx, c)
 }
 
 // twoEnv holds the folder of the test in a child.

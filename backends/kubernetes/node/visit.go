@@ -137,7 +137,7 @@ func (a *agent) once(ctx context.Context) error {
 	if err := a.await(ctx); err != nil {
 		return err
 	}
-	a.prepare(ctx).Pass(a.marked(ctx))
+	a.prepare(ctx).Pass(ctx)
 	if ctx.Err() != nil {
 		for _, id := range slices.Sorted(maps.Keys(a.entries)) {
 			if !a.entries[id].visited {

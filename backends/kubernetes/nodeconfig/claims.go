@@ -26,16 +26,19 @@ const (
 // claimed is what a NodeConfig claims. One with an error claims too, as far as it
 // says what: before it is fixed no other takes its place. Without a name it would be
 // nobody's.
-func claimed(nc *v1alpha1.NodeConfig, handlers *plugin.Registry[handler.Handler]) []string {
+//
+// It is vague where it does not tell all: its type is unknown, or a template stands
+// in what it would claim.
+func claimed(nc *v1alpha1.NodeConfig, handlers *plugin.Registry[handler.Handler]) (claims []string, vague bool) {
 	h, err := handlers.Lookup(nc.Spec.Type)
 	if err != nil || nc.Name == "" {
-		return nil
+		return nil, true
 	}
 	d, ok := h.(handler.Described)
 	if !ok {
-		return nil
+		return nil, true
 	}
-	return owned(d, nc.Spec.Params)
+	return owned(d, nc.Spec.Params), slices.ContainsFunc(d.Claims(nc.Spec.Params), v1alpha1.IsTemplate)
 }
 
 // owned is what parameters claim, as far as they tell: a template does not.
@@ -69,6 +72,7 @@ type Claims struct {
 	unsettled []thing          // claims of these changed
 	folders   map[string]thing // looked up since the last settle
 	changed   map[string]bool
+	complete  bool
 }
 
 // A claimant is a NodeConfig with what its claims are on, in their order.
@@ -142,6 +146,30 @@ func (c *Claims) Conflict(id string) error {
 		return m.conflict
 	}
 	return nil
+}
+
+// Others lists what all but one claim. known is false while there may be more: not
+// every NodeConfig is known, or one does not tell yet what it claims.
+func (c *Claims) Others(id string) (claims []string, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known = c.complete
+	for _, other := range slices.Sorted(maps.Keys(c.claimants)) {
+		if other == id {
+			continue
+		}
+		config := c.claimants[other].config
+		claims = append(claims, config.claims...)
+		known = known && !config.vague
+	}
+	return claims, known
+}
+
+// Complete says whether all NodeConfigs of the machine are known.
+func (c *Claims) Complete(all bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.complete = all
 }
 
 // Changed lists those whose Conflict is another since it was called last.

@@ -40,6 +40,7 @@ type Config struct {
 	Interval   time.Duration
 	Suspend    bool
 	claims     []string
+	vague      bool     // claims are not all
 	Reads      []string // titles of the ConfigMaps and Secrets
 	Ignored    []string // fields and parameters that have no effect
 	depends    bool     // on this node: it has templates, a selector, or reads data
@@ -66,8 +67,9 @@ func judged(source string, doc v1alpha1.Document, handlers *plugin.Registry[hand
 	nc := doc.NodeConfig
 	c := &Config{
 		Source: source, Name: nc.Name, Handler: nc.Spec.Type, UID: nc.UID, Created: nc.CreationTimestamp.Time, Generation: nc.Generation,
-		Spec: nc.Spec, Suspend: nc.Spec.Suspend, claims: claimed(nc, handlers), Err: doc.Err,
+		Spec: nc.Spec, Suspend: nc.Spec.Suspend, Err: doc.Err,
 	}
+	c.claims, c.vague = claimed(nc, handlers)
 	c.Ignored = idleParams(nc.Spec, handlers)
 	c.depends, c.Reads = depends(nc.Spec), reads(nc.Spec)
 	if i := nc.Spec.Interval; i != nil && i.Duration >= v1alpha1.MinInterval {

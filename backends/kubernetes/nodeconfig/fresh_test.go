@@ -16,13 +16,13 @@ import (
 // remembers.
 type asking struct{ nodetest.Setting }
 
-func (asking) Observe(ctx context.Context, m handler.Machine, params map[string]string) (declared, observed drift.State, err error) {
-	out, err := m.Run.Run(ctx, command.Cmd{Argv: []string{"value"}, Query: true})
+func (asking) Observe(ctx context.Context, l handler.Look) (declared, observed drift.State, err error) {
+	out, err := l.Query.Run(ctx, command.Cmd{Argv: []string{"value"}, Query: true})
 	if err != nil {
 		return nil, nil, err
 	}
 	path := drift.Path{"value"}
-	return drift.State{{Path: path, Value: params["value"]}}, drift.State{{Path: path, Value: string(out)}}, nil
+	return drift.State{{Path: path, Value: l.Params["value"]}}, drift.State{{Path: path, Value: string(out)}}, nil
 }
 
 // valued answers the query of asking.

@@ -41,7 +41,7 @@ func (m *Machine) Leftover(name string) drift.Planner {
 // restarts are those of the NodeConfig of a name, recorded in a file of JournalDir.
 func (m *Machine) restarts(name, file string) restarts {
 	return restarts{
-		name: name, journal: m.Journal(file), run: m.run, forget: m.Look.Forget,
+		name: name, journal: m.Journal(file), run: m.run, forget: m.Handled.Forget,
 		proved: func(units int) { m.Proven += units },
 	}
 }

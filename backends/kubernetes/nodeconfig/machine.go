@@ -16,7 +16,8 @@ type Machine struct {
 	env  plugin.Env
 	Tree *host.Tree
 	run  command.Runner
-	Look handler.Machine
+	// Handled is the machine as handlers reach it.
+	Handled *handler.Machine
 	// Claims are those of the NodeConfigs that are managed on this machine.
 	Claims *Claims
 
@@ -29,8 +30,11 @@ func OpenMachine(env plugin.Env) (*Machine, error) {
 	if err != nil {
 		return nil, &plugin.Exit{Code: plugin.ExitUnreadable, Err: err}
 	}
+	if env.Note == nil {
+		env.Note = func(string, string) {}
+	}
 	run := env.Run(env.Root)
-	return &Machine{env: env, Tree: tree, run: run, Look: handler.NewMachine(&tree.View, run), Claims: NewClaims(&tree.View)}, nil
+	return &Machine{env: env, Tree: tree, run: run, Handled: handler.NewMachine(env.Root, tree, run), Claims: NewClaims(&tree.View)}, nil
 }
 
 // Target makes the target of a NodeConfig that is to be managed as c says. One with
@@ -56,13 +60,14 @@ func (m *Machine) Target(id string, c *Config) drift.Planner {
 	if err != nil {
 		return drift.Refused(id, fmt.Errorf("spec.type: %w", err))
 	}
-	inner := handler.Opaque(id, h, m.env.Root, spec.Params)
-	if o, ok := h.(handler.Observer); ok {
-		inner = handler.Target(id, o, m.Look, m.env.Root, spec.Params)
-	}
-	inner = exclusive{inner, m.Claims, id, c}
+	hidden := hiding{values: c.Hidden}
+	var inner drift.Planner = exclusive{m.Handled.Target(handler.Spec{
+		ID: id, Handler: h, Params: spec.Params, Sensitive: c.sensitive,
+		Others: func() ([]string, bool) { return m.Claims.Others(id) },
+		Note:   func(sentence string) { m.env.Note(id, hidden.text(sentence)) },
+	}), m.Claims, id, c}
 	if c.sensitive {
-		inner = sensitive{inner, hiding{values: c.Hidden}}
+		inner = sensitive{inner, hidden}
 	}
 	return &target{Planner: inner, restarts: m.restarts(c.Name, FileName(c.Name)), services: spec.Services}
 }

@@ -41,7 +41,7 @@ func (c *Config) Resolve(in Inputs, handlers *plugin.Registry[handler.Handler]) 
 	switch {
 	case err != nil:
 	case r.Excluded:
-		r.claims = nil
+		r.claims, r.vague = nil, false
 	default:
 		err = r.fill(&spec, in, handlers)
 	}
@@ -87,6 +87,8 @@ func (c *Config) fill(spec *v1alpha1.NodeConfigSpec, in Inputs, handlers *plugin
 	f.render(render.New(render.Data{Facts: in.Facts, ConfigMaps: read.configMaps, Secrets: read.secrets}))
 	c.Hidden = f.hidden(read.secrets)
 	c.claims = f.judge(h)
+	_, described := h.(handler.Described)
+	c.vague = !described || len(f.errs) > 0
 	c.Spec, c.packed = *spec, nil
 	return errors.Join(f.errs...)
 }

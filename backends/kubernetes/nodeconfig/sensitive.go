@@ -5,11 +5,10 @@ import (
 	"fmt"
 
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/handler"
 )
 
-// A sensitive target tells its handler that parameters came from a Secret. What the
-// handler shows of them nevertheless, in leaves, steps and errors, is hidden.
+// A sensitive target has parameters that came from a Secret, which its handler knows.
+// What the handler shows of them nevertheless, in leaves, steps and errors, is hidden.
 type sensitive struct {
 	drift.Planner
 	hiding
@@ -17,7 +16,7 @@ type sensitive struct {
 
 func (s sensitive) Observe(ctx context.Context) (declared, observed drift.State, err error) {
 	defer s.panics()
-	declared, observed, err = s.Planner.Observe(handler.WithSensitive(ctx))
+	declared, observed, err = s.Planner.Observe(ctx)
 	if err != nil {
 		return nil, nil, s.err(err)
 	}
@@ -62,20 +61,20 @@ func (s sensitive) value(value any) any {
 
 func (s sensitive) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error) {
 	defer s.panics()
-	steps, err := s.Planner.Plan(handler.WithSensitive(ctx), r)
+	steps, err := s.Planner.Plan(ctx, r)
 	for i, step := range steps {
 		steps[i].Text, steps[i].Note, steps[i].Refuse = s.text(step.Text), s.text(step.Note), s.text(step.Refuse)
 		if do := step.Do; do != nil {
 			steps[i].Do = func(ctx context.Context) (bool, error) {
 				defer s.panics()
-				changed, err := do(handler.WithSensitive(ctx))
+				changed, err := do(ctx)
 				return changed, s.err(err)
 			}
 		}
 		if undo := step.Undo; undo != nil {
 			steps[i].Undo = func(ctx context.Context) error {
 				defer s.panics()
-				return s.err(undo(handler.WithSensitive(ctx)))
+				return s.err(undo(ctx))
 			}
 		}
 	}
