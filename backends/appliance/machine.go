@@ -127,22 +127,25 @@ func (m machine) command(ctx context.Context, argv ...string) answer {
 	case errors.As(err, &exit):
 		a.problem = &drift.Unknown{Kind: drift.Malformed, Reason: fmt.Sprintf("%s exited %d", a.source, exit.Code)}
 	default:
-		a.problem = &drift.Unknown{Kind: problem(a.source, err).Kind, Reason: fmt.Sprintf("%s failed: %s", a.source, cause(err))}
+		a.problem = &drift.Unknown{Kind: drift.Unread(err).Kind, Reason: fmt.Sprintf("%s failed: %s", a.source, cause(err))}
 	}
 	return a
 }
 
 // problem says why source gave no answer.
 func problem(source string, err error) *drift.Unknown {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return &drift.Unknown{Kind: drift.Absent, Reason: source + " not present"}
-	case errors.Is(err, fs.ErrPermission):
-		return &drift.Unknown{Kind: drift.Permission, Reason: source + " permission denied (root only)"}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &drift.Unknown{Kind: drift.Timeout, Reason: source + " not read: " + cause(err)}
+	u := drift.Unread(err)
+	switch u.Kind {
+	case drift.Absent:
+		u.Reason = source + " not present"
+	case drift.Permission:
+		u.Reason = source + " permission denied (root only)"
+	case drift.Timeout:
+		u.Reason = source + " not read: " + cause(err)
+	default:
+		u.Reason = source + " not readable: " + cause(err)
 	}
-	return &drift.Unknown{Kind: drift.Malformed, Reason: source + " not readable: " + cause(err)}
+	return &u
 }
 
 // cause is the text of err without what was tried, which the reason names.

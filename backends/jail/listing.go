@@ -2,11 +2,7 @@ package jail
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"sync"
-
-	"github.com/tlspu/keel/core/drift"
 )
 
 // A listing is a host at one moment. Each part is whole, or an error.
@@ -68,16 +64,4 @@ func (k *looker) forget() {
 func ask[T any](ctx context.Context, list func(context.Context) (T, error)) answer[T] {
 	value, err := list(ctx)
 	return answer[T]{value, err}
-}
-
-// unknown is the leaf of what could not be listed.
-func unknown(err error) drift.Unknown {
-	u := drift.Unknown{Kind: drift.Absent, Reason: err.Error()}
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		u.Kind = drift.Timeout
-	case errors.Is(err, fs.ErrPermission):
-		u.Kind = drift.Permission
-	}
-	return u
 }

@@ -106,7 +106,7 @@ func (t *target) observeRoot(s *sides, l *listing) {
 	var dataset, root any
 	switch _, there := l.datasets.value[name]; {
 	case l.datasets.err != nil:
-		dataset = unknown(l.datasets.err)
+		dataset = drift.Unread(l.datasets.err)
 	case there:
 		dataset = name
 	case !t.rec.Deleting:
@@ -121,7 +121,7 @@ func (t *target) observeRoot(s *sides, l *listing) {
 		root = j.Root
 	}
 	if l.jails.err != nil {
-		root = unknown(l.jails.err)
+		root = drift.Unread(l.jails.err)
 	}
 	s.leaf(t.unless(t.rootPath()), root, "root")
 }
@@ -136,14 +136,14 @@ func (t *target) observeVolumes(s *sides, l *listing) {
 				size = d.Quota
 			}
 			if l.datasets.err != nil {
-				size = unknown(l.datasets.err)
+				size = drift.Unread(l.datasets.err)
 			}
 			s.leaf(want, size, "volumes", v.Name, "size")
 		}
 		source, there := l.mounts.value[t.rootPath()+v.MountPath]
 		var mounted any = there && source == t.host.driver.Datasets.Path(name)
 		if l.mounts.err != nil {
-			mounted = unknown(l.mounts.err)
+			mounted = drift.Unread(l.mounts.err)
 		}
 		s.leaf(!t.rec.Deleting, mounted, "volumes", v.Name, "mounted")
 	}
@@ -162,7 +162,7 @@ func (t *target) observeNetwork(s *sides, l *listing) {
 		gateway = want.Gateway.String()
 	}
 	if l.network.err != nil {
-		name = unknown(l.network.err)
+		name = drift.Unread(l.network.err)
 		bridge, address, gateway = name, name, name
 	}
 	s.leaf(t.unless(want.Name), name, "network", "link")
@@ -182,7 +182,7 @@ func (t *target) observeLimits(s *sides, l *listing) {
 			observed = have
 		}
 		if l.limits.err != nil {
-			observed = unknown(l.limits.err)
+			observed = drift.Unread(l.limits.err)
 		}
 		s.leaf(t.unless(want), observed, "resources", name)
 	}
@@ -198,7 +198,7 @@ func (t *target) observeRunning(s *sides, l *listing) {
 	}
 	j := l.jails.value[HostName(t.name())]
 	if l.jails.err != nil {
-		s.leaf(true, unknown(l.jails.err), "running")
+		s.leaf(true, drift.Unread(l.jails.err), "running")
 		return
 	}
 	t.mu.Lock()

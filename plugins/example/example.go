@@ -69,7 +69,7 @@ func (Handler) Observe(_ context.Context, l handler.Look) (declared, observed dr
 	case statErr == nil && info.Mode().Type() != fs.ModeSymlink:
 		found = "no link"
 	default:
-		found = drift.Unknown{Kind: drift.Unsupported, Reason: err.Error()}
+		found = drift.Unread(err)
 	}
 	leaf := drift.Path{"target"}
 	return drift.State{{Path: leaf, Value: l.Params["target"]}}, drift.State{{Path: leaf, Value: found}}, nil

@@ -2,7 +2,6 @@ package file
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -74,10 +73,8 @@ func (a account) id(files *host.View) (*int, error) {
 func (a account) observed(files *host.View, id int) any {
 	want, err := a.id(files)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return drift.Unknown{Kind: drift.Absent, Reason: err.Error()}
 	case err != nil:
-		return unknown(err)
+		return drift.Unread(err)
 	case *want == id:
 		return a.text
 	}

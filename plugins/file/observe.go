@@ -75,7 +75,7 @@ func (l *look) leftovers() {
 	}
 	n, err := l.files.Leftovers(l.want.path, l.want.last(), l.info)
 	if err != nil {
-		l.leaf("leftovers", nil, unknown(err))
+		l.leaf("leftovers", nil, drift.Unread(err))
 	} else if n > 0 {
 		l.leaf("leftovers", nil, fmt.Sprintf("%d temporary file(s) of a killed run", n))
 	}
@@ -117,12 +117,12 @@ func (l *look) other(declared any, info host.Info) {
 	own, err := l.files.Lstat(l.want.path)
 	switch {
 	case err != nil:
-		l.leaf("content", declared, unknown(err))
+		l.leaf("content", declared, drift.Unread(err))
 		return
 	case own.Mode().Type() == fs.ModeSymlink:
 		text, err := l.files.Readlink(l.want.path)
 		if err != nil {
-			l.leaf("content", declared, unknown(err))
+			l.leaf("content", declared, drift.Unread(err))
 			return
 		}
 		what, note = "a link to "+text, ""
@@ -146,7 +146,7 @@ func (l *look) absent() {
 	case host.IsMissing(err):
 		l.leaf("content", nil, nil)
 	case err != nil:
-		l.leaf("content", nil, unknown(err))
+		l.leaf("content", nil, drift.Unread(err))
 	case info.Mode().IsRegular():
 		l.leaf("content", nil, fmt.Sprintf("a file (%d bytes)", info.Size()))
 	default:
@@ -163,7 +163,7 @@ func (l *look) present() {
 	case host.IsMissing(err):
 		l.leaf("content", expected, nil)
 	case err != nil:
-		l.leaf("content", expected, unknown(err))
+		l.leaf("content", expected, drift.Unread(err))
 	case bytes.Equal(data, w.content) && data != nil:
 		l.leaf("content", expected, expected)
 	case data != nil:
@@ -182,7 +182,7 @@ func (l *look) present() {
 		case host.IsMissing(err):
 			l.leaf(name, declared, nil)
 		case err != nil:
-			l.leaf(name, declared, unknown(err))
+			l.leaf(name, declared, drift.Unread(err))
 		default:
 			l.leaf(name, declared, value())
 		}
@@ -217,14 +217,6 @@ func shared(info host.Info) any {
 		return "others have access"
 	}
 	return nil
-}
-
-// unknown says why there is no answer.
-func unknown(err error) drift.Unknown {
-	if errors.Is(err, fs.ErrPermission) {
-		return drift.Unknown{Kind: drift.Permission, Reason: err.Error()}
-	}
-	return drift.Unknown{Kind: drift.Unsupported, Reason: err.Error()}
 }
 
 // octal is a mode as chmod(1) takes it, special bits included.

@@ -58,7 +58,7 @@ func (s Setting) Observe(_ context.Context, l handler.Look) (declared, observed 
 	case errors.Is(err, fs.ErrNotExist):
 		return declared, drift.State{{Path: path}}, nil
 	case err != nil:
-		return declared, drift.State{{Path: path, Value: drift.Unknown{Kind: drift.Permission, Reason: err.Error()}}}, nil
+		return declared, drift.State{{Path: path, Value: drift.Unread(err)}}, nil
 	}
 	return declared, drift.State{{Path: path, Value: string(data)}}, nil
 }

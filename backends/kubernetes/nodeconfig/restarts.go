@@ -34,7 +34,7 @@ func (r restarts) leaf(ctx context.Context) (declared, observed drift.Leaf) {
 	declared.Path, observed.Path = drift.Path{RestartLeaf}, drift.Path{RestartLeaf}
 	switch rec, open, err := r.journal.Load(ctx); {
 	case err != nil:
-		observed.Value = drift.Unknown{Kind: drift.Malformed, Reason: err.Error()}
+		observed.Value = drift.Unread(err)
 	case open:
 		observed.Value = slices.Sorted(maps.Keys(rec.Units))
 	}
