@@ -47,6 +47,7 @@ func (a *agent) refresh(ctx context.Context) error {
 			changed[id] = true
 		}
 	}
+	a.machine.Claims.Complete(a.began && a.blind == nil && a.source.complete())
 	for id := range changed {
 		a.schedule(id, now)
 	}

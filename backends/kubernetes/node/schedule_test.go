@@ -233,3 +233,20 @@ func TestSchedule_beforeTheAgentIsReady(t *testing.T) {
 		t.Errorf("due in %s (%s)", in, why)
 	}
 }
+
+// A handler is told of all that others claim only while the source is whole.
+func TestAgent_claimsOfOthersAreComplete(t *testing.T) {
+	w := newAgentWorld(t)
+	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
+	w.write(t, "b.yaml", nodetest.Doc("b", "one"))
+	w.pass(t)
+	others := func() string { return fmt.Sprint(w.agent.machine.Claims.Others("a")) }
+	if got, want := others(), "[path:/etc/b] true"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	w.write(t, "c.yaml", "{")
+	w.later(t, 5*time.Second)
+	if got, want := others(), "[path:/etc/b] false"; got != want {
+		t.Errorf("beside a file that cannot be read: got %s, want %s", got, want)
+	}
+}

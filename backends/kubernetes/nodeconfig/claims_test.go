@@ -191,6 +191,40 @@ func TestClaims_areAsIfTakenDownAfresh(t *testing.T) {
 	}
 }
 
+// Others is whole only when every NodeConfig is known and tells what it claims.
+func TestClaims_others(t *testing.T) {
+	claims := NewClaims(nil)
+	vague := claiming("c", 0, "path:/etc/c")
+	vague.vague = true
+	for _, step := range []struct {
+		name  string
+		do    func()
+		want  []string
+		known bool
+	}{
+		{"not all are known", func() {
+			claims.Set("a", claiming("a", 0, "path:/etc/a"))
+			claims.Set("b", claiming("b", 0, "path:/etc/b", "package:b"))
+		}, []string{"path:/etc/b", "package:b"}, false},
+		{"all are known", func() { claims.Complete(true) }, []string{"path:/etc/b", "package:b"}, true},
+		{"one does not tell all", func() { claims.Set("c", vague) }, []string{"path:/etc/b", "package:b", "path:/etc/c"}, false},
+		{"it is gone", func() { claims.Remove("c") }, []string{"path:/etc/b", "package:b"}, true},
+	} {
+		step.do()
+		got, known := claims.Others("a")
+		if diff := cmp.Diff(step.want, got); diff != "" || known != step.known {
+			t.Errorf("%s: known %v, want %v (-want +got):\n%s", step.name, known, step.known, diff)
+		}
+	}
+	w := newWorld(t)
+	for params, want := range map[string]bool{"path: /etc/a, value: x": false, "path: '/etc/{{ .Node.Name }}', value: x": true, "path: /etc/a, value: '{{ .Node.Name }}'": false} {
+		doc := plugin.Doc{Source: "a", Data: []byte("apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: a}\nspec: {type: setting, params: {" + params + "}}\n")}
+		if got := read(w.Env, []plugin.Doc{doc}).configs[0].vague; got != want {
+			t.Errorf("%s: vague %v, want %v", params, got, want)
+		}
+	}
+}
+
 // A path longer than any system takes is invalid, and nothing is looked up for it:
 // neither time nor memory goes into its levels.
 func TestClaims_pathsWithoutEnd(t *testing.T) {
