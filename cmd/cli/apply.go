@@ -147,8 +147,14 @@ func (v *visits) batch(ctx context.Context, b batch) {
 	if !v.dryRun {
 		options.Lock = lock(v.tree, v.env)
 	}
+	var late []*drift.Visit
 	for _, t := range targets {
-		v.visit(ctx, t, b.kind.Name, options)
+		if r := v.visit(ctx, t, b.kind.Name, options); r != nil {
+			late = append(late, r)
+		}
+	}
+	for _, r := range late {
+		v.finish(ctx, r)
 	}
 }
 
@@ -159,21 +165,32 @@ func (v *visits) skip(b batch) {
 	}
 }
 
-// visit ensures one target, unless the program was told to stop.
-func (v *visits) visit(ctx context.Context, t drift.Target, kind string, options drift.Options) {
+// visit ensures one target, unless the program was told to stop. It gives back what
+// has late steps: they follow the changes of all targets.
+func (v *visits) visit(ctx context.Context, t drift.Target, kind string, options drift.Options) *drift.Visit {
 	if ctx.Err() != nil {
 		v.notBegun(t.ID())
-		return
+		return nil
 	}
 	p, ok := t.(drift.Planner)
 	if !ok {
 		v.add(refuse(ctx, t, kind))
-		return
+		return nil
 	}
 	v.at = t.ID()
-	r := drift.Ensure(ctx, p, options)
+	r := drift.Begin(ctx, p, options)
+	if r.Late() {
+		return r
+	}
+	v.finish(ctx, r)
+	return nil
+}
+
+// finish takes the late steps of a target, and adds its result.
+func (v *visits) finish(ctx context.Context, visit *drift.Visit) {
+	r := visit.Finish(ctx)
 	if ctx.Err() != nil && untouched(r) {
-		v.notBegun(t.ID())
+		v.notBegun(r.Target)
 		return
 	}
 	v.add(r)

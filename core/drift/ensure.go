@@ -2,7 +2,6 @@ package drift
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -38,10 +37,6 @@ type Options struct {
 	Lock func(ctx context.Context) (unlock func(), err error)
 }
 
-// rounds is how often Ensure plans at most: one to mend, one for what only the
-// mending made visible, and one more.
-const rounds = 3
-
 // Check observes and compares. Drift is no error of a check.
 func Check(ctx context.Context, t Target) Result {
 	res := Result{Target: t.ID()}
@@ -69,83 +64,9 @@ func CheckAll(ctx context.Context, ts []Target, parallel int) []Result {
 	return results
 }
 
-// Ensure checks, plans, runs, and checks again; at most three rounds, ending
-// when a round changed nothing or a step failed. A Wait from Plan ends the visit
-// with the Result filled. Once ctx has ended no further step is begun; the check
-// after those that were taken is made nevertheless, within the deadline of ctx.
+// Ensure checks, plans, runs, and checks again: Begin, and then Finish.
 func Ensure(ctx context.Context, t Planner, o Options) Result {
-	v := visit{target: t, options: o, res: Result{Target: t.ID()}}
-	v.res.Before, v.res.Err = look(ctx, t)
-	if v.res.Err != nil || v.res.Before.Settled() {
-		return v.res
-	}
-	if o.Lock != nil && !o.DryRun {
-		unlock, err := o.Lock(ctx)
-		if err != nil {
-			v.res.Err = err
-			return v.res
-		}
-		defer unlock()
-		if f, ok := t.(Forgetter); ok {
-			f.Forget()
-		}
-		v.res.Before, v.res.Err = look(ctx, t)
-		if v.res.Err != nil || v.res.Before.Settled() {
-			return v.res
-		}
-	}
-	for range rounds {
-		if more := v.round(ctx); !more {
-			break
-		}
-	}
-	return v.res
-}
-
-type visit struct {
-	target  Planner
-	options Options
-	res     Result
-}
-
-// round plans and runs once, and reports whether another round may help.
-func (v *visit) round(ctx context.Context) (more bool) {
-	var steps []Step
-	err := guard(func() (err error) {
-		steps, err = v.target.Plan(ctx, v.res.Last())
-		return err
-	})
-	if err != nil {
-		v.res.Err = err
-		return false
-	}
-	if v.options.DryRun {
-		v.res.Steps = rehearse(v.res.Before, steps)
-		v.res.Err = judgeVisit(v.res.Before, v.res.Steps)
-		return false
-	}
-	outcomes := Run(ctx, v.res.Last(), steps, v.options.Hook)
-	v.res.Steps = append(v.res.Steps, outcomes...)
-	changed, acted := false, false
-	for _, o := range outcomes {
-		changed = changed || o.Changed && !o.Undone
-		acted = acted || o.Step.Do != nil && o.Refused == "" && !o.Skipped
-	}
-	v.res.Changed = v.res.Changed || changed
-	if acted {
-		// It belongs to the steps: what was done when the visit was called off is
-		// known all the same.
-		again, cancel := finish(ctx)
-		defer cancel()
-		after, err := look(again, v.target)
-		if err != nil {
-			v.res.Err = join(append(failures(outcomes), fmt.Errorf("look again: %w", err)))
-			return false
-		}
-		v.res.After = after
-	}
-	v.res.Err = judgeVisit(v.res.Last(), outcomes)
-	return changed && len(failures(outcomes)) == 0 && !v.res.Last().Settled()
+	return Begin(ctx, t, o).Finish(ctx)
 }
 
 // look observes and compares; a panic is an error.

@@ -11,7 +11,8 @@ import (
 
 // A Loop runs the targets of its Schedule when they are due, on one goroutine:
 // Planners by Ensure, other Targets by Check. A pass runs all that are due when it
-// begins, each once, in order of rank and ID.
+// begins, each once, in order of rank and ID, and then the late steps of those that
+// have some, in the same order.
 type Loop struct {
 	// Schedule belongs to the loop's goroutine: Refresh and Call change it.
 	Schedule Schedule
@@ -26,7 +27,7 @@ type Loop struct {
 	Poll  time.Duration // 0: Refresh is called for Wake, and for what is due
 	// Woken, when set, is as good as Wake without a name for each element.
 	Woken <-chan struct{}
-	// Deadline is that of one run; 0: none.
+	// Deadline is that of one run, without its late steps, and of these; 0: none.
 	Deadline time.Duration
 	Options  Options // of each run
 	// Final, when set, reports errors that no retry can cure before the target has
@@ -170,6 +171,7 @@ func (l *Loop) pass(ctx context.Context) {
 	if len(due) > 0 && l.Begin != nil {
 		l.Begin(ctx, len(due))
 	}
+	var late []*run
 	for i, e := range due {
 		l.serve(ctx)
 		if i > 0 && l.stale() {
@@ -179,8 +181,16 @@ func (l *Loop) pass(ctx context.Context) {
 		case ctx.Err() != nil:
 			l.Schedule.give(e)
 		case l.Schedule.holds(e):
-			l.run(ctx, e)
+			if r := l.begin(ctx, e); r.visit != nil && r.visit.Late() {
+				late = append(late, r)
+			} else {
+				l.end(ctx, r)
+			}
 		}
+	}
+	for _, r := range late {
+		l.serve(ctx)
+		l.end(ctx, r)
 	}
 	l.Schedule.align(due)
 }
@@ -197,27 +207,51 @@ func (l *Loop) serve(ctx context.Context) {
 	}
 }
 
-// run runs one target that was taken, and reports its Result.
-func (l *Loop) run(ctx context.Context, e *entry) Result {
+// A run is one of a target that was taken.
+type run struct {
+	entry *entry
+	why   Why
+	visit *Visit // nil: the target is only checked, or there is none
+	res   Result
+	took  time.Duration
+}
+
+// timed calls f within the deadline of a run, and counts the time.
+func (l *Loop) timed(ctx context.Context, r *run, f func(context.Context)) {
 	if l.Deadline > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, l.Deadline)
 		defer cancel()
 	}
-	why, began := e.why, l.Now()
-	var t Target
-	res := Result{Target: e.item.ID}
-	res.Err = guard(func() error { t = e.item.Target(); return nil })
-	if p, ok := t.(Planner); ok {
-		res = Ensure(ctx, p, l.Options)
-	} else if t != nil {
-		res = Check(ctx, t)
+	began := l.Now()
+	f(ctx)
+	r.took += l.Now().Sub(began)
+}
+
+// begin runs one target but for its late steps.
+func (l *Loop) begin(ctx context.Context, e *entry) *run {
+	r := &run{entry: e, why: e.why, res: Result{Target: e.item.ID}}
+	l.timed(ctx, r, func(ctx context.Context) {
+		var t Target
+		r.res.Err = guard(func() error { t = e.item.Target(); return nil })
+		if p, ok := t.(Planner); ok {
+			r.visit = Begin(ctx, p, l.Options)
+		} else if t != nil {
+			r.res = Check(ctx, t)
+		}
+	})
+	return r
+}
+
+// end runs the late steps, and reports the Result.
+func (l *Loop) end(ctx context.Context, r *run) Result {
+	if r.visit != nil {
+		l.timed(ctx, r, func(ctx context.Context) { r.res = r.visit.Finish(ctx) })
 	}
-	now := l.Now()
-	res.Why, res.Took = why, now.Sub(began)
-	res.Err = l.Schedule.ran(e, res.Err, l.Final, now)
-	l.Done(res)
-	return res
+	r.res.Why, r.res.Took = r.why, r.took
+	r.res.Err = l.Schedule.ran(r.entry, r.res.Err, l.Final, l.Now())
+	l.Done(r.res)
+	return r.res
 }
 
 // Do runs first, which may be nil, and then one target, both at once on the loop's
@@ -242,7 +276,7 @@ func (l *Loop) do(ctx context.Context, id string, first func(context.Context) er
 	if l.Begin != nil {
 		l.Begin(ctx, 1)
 	}
-	return l.run(ctx, e), nil
+	return l.end(ctx, l.begin(ctx, e)), nil
 }
 
 // Call runs f on the loop's goroutine, between two runs: how others touch what the

@@ -46,7 +46,10 @@ type Step struct {
 	Writes []Path
 	// Blind says that Do looks for itself before it writes, so that a leaf
 	// nobody could observe does not forbid it. A noted leaf still does.
-	Blind  bool
+	Blind bool
+	// Late says that the step comes after the changes of all targets of a pass. A
+	// late step that fails undoes no step that is not late.
+	Late   bool
 	Note   string
 	Refuse string
 	// Do is one command or one write, with its own deadline. That the visit is

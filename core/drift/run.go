@@ -12,7 +12,17 @@ import (
 // that step's error and undoes nothing. Once ctx has ended no further step is
 // begun and nothing is undone: what was done is found by the next visit.
 func Run(ctx context.Context, r Report, steps []Step, h Hook) []Outcome {
+	return resume(ctx, r, nil, steps, h)
+}
+
+// resume is Run after earlier steps, and gives the outcomes of its own.
+func resume(ctx context.Context, r Report, earlier []Outcome, steps []Step, h Hook) []Outcome {
 	run := runner{ctx: ctx, report: r, hook: h, failed: map[string]bool{}, outcomes: make([]Outcome, 0, len(steps))}
+	for _, o := range earlier {
+		if field := o.Step.Field; field != "" && o.Failed() {
+			run.failed[field] = true
+		}
+	}
 	for i, s := range steps {
 		o := Outcome{Step: s}
 		switch {
@@ -21,7 +31,7 @@ func Run(ctx context.Context, r Report, steps []Step, h Hook) []Outcome {
 		case run.failed[s.Field]:
 			o.Skipped = true
 		default:
-			run.take(i, &o)
+			run.take(len(earlier)+i, &o)
 		}
 		run.outcomes = append(run.outcomes, o)
 		if o.Failed() && !o.Skipped {

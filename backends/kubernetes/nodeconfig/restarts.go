@@ -47,6 +47,7 @@ func (r restarts) prove(units map[string]string, declared []string) drift.Step {
 	return drift.Step{
 		Text:   "restart " + list(units),
 		Writes: []drift.Path{{RestartLeaf}},
+		Late:   true, // one restart serves all NodeConfigs of a pass
 		Do: func(ctx context.Context) (bool, error) {
 			_, open, err := r.journal.Load(ctx)
 			if err != nil || !open {

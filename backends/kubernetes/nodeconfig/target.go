@@ -28,14 +28,20 @@ type target struct {
 	drift.Planner // the handler's
 	restarts
 	services []string
+	// What the last look gave, and whether the next gives it again: a handler that
+	// cannot look answers once after it acted, and the restarts need a second look.
+	declared, observed drift.State
+	again              bool
 }
 
 // Observe appends the leaf of the restarts to the handler's.
 func (t *target) Observe(ctx context.Context) (declared, observed drift.State, err error) {
-	declared, observed, err = t.Planner.Observe(ctx)
-	if err != nil {
+	if t.again {
+		t.again, declared, observed = false, t.declared, t.observed
+	} else if declared, observed, err = t.Planner.Observe(ctx); err != nil {
 		return nil, nil, err
 	}
+	t.declared, t.observed = declared, observed
 	none, units := t.leaf(ctx)
 	return append(slices.Clip(declared), none), append(slices.Clip(observed), units), nil
 }
@@ -116,6 +122,12 @@ func (t *target) around(steps []drift.Step, before restart.Record, open bool) []
 	}
 	prove := t.prove(units, t.services)
 	prove.Field = field
+	if do := prove.Do; save.Blind {
+		prove.Do = func(ctx context.Context) (bool, error) {
+			t.again = true
+			return do(ctx)
+		}
+	}
 	return slices.Concat([]drift.Step{save}, ensure, []drift.Step{settle, prove})
 }
 
