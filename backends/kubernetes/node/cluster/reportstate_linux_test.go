@@ -93,7 +93,17 @@ func TestReporter_rests(t *testing.T) {
 	deploy(t, s)
 	config(t, s, "rest")
 	for _, form := range []Form{FormMap, FormNode} {
+		started := time.Now()
 		a := deployedAgent(t, s, "rest-"+string(form), form)
+		kubetest.Await(t, "the watches", func() bool {
+			watched := map[string]bool{}
+			for _, r := range s.Requests(t, started) {
+				if r.UserAgent == a.name && r.Verb == "watch" {
+					watched[r.Resource] = true
+				}
+			}
+			return watched["nodes"] && watched["nodeconfigs"]
+		})
 		a.tell(t, "rest", statusOf("m", 1))
 		kubetest.Await(t, "the watch shows it", func() bool {
 			k, _ := a.watch.Known("rest")
