@@ -60,7 +60,7 @@ type ImmutableError struct {
 }
 
 func (e *ImmutableError) Error() string {
-	return fmt.Sprintf("%s: cannot change from %s to %s: delete the jail and apply it anew (its volumes stay)",
+	return fmt.Sprintf("%s: cannot change from %s to %s: delete the jail and apply it again (its volumes stay)",
 		e.Path, quote(e.Old), quote(e.New))
 }
 

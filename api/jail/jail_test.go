@@ -328,7 +328,7 @@ func TestImmutableError_saysWhatToDo(t *testing.T) {
 	next := want()
 	next.Spec.Image = "base/y"
 	got := Transition(want(), next).Error()
-	if want := `spec.image: cannot change from "base/15.0-postfix" to "base/y": delete the jail and apply it anew (its volumes stay)`; got != want {
+	if want := `spec.image: cannot change from "base/15.0-postfix" to "base/y": delete the jail and apply it again (its volumes stay)`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -15,7 +15,7 @@ func CheckName(name string) error {
 	if len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is no name: use lower case letters, digits, '-' and '.', begin and end with a letter or digit, at most 253 characters", quote(name))
+	return fmt.Errorf("%s is not a valid name: use lower case letters, digits, '-' and '.', begin and end with a letter or digit, at most 253 characters", quote(name))
 }
 
 // CheckInterval says what is wrong with d as an interval.
@@ -38,7 +38,7 @@ func CheckUnit(name string) error {
 	case len(name) > MaxUnitName:
 		return fmt.Errorf("%s is too long for the name of a unit, at most %d characters", quote(name), MaxUnitName)
 	case name[0] == '-' || strings.ContainsFunc(name, notInUnit):
-		return fmt.Errorf(`%s is no name of a unit: use letters, digits and @ . _ : \ and, but not first, -`, quote(name))
+		return fmt.Errorf(`%s is not a valid systemd unit name: use letters, digits and @ . _ : \ and, but not first, -`, quote(name))
 	}
 	return nil
 }
@@ -47,11 +47,11 @@ func CheckUnit(name string) error {
 func CheckRef(r DataRef) error {
 	switch {
 	case len(validation.IsDNS1123Label(r.Namespace)) > 0:
-		return fmt.Errorf("namespace: %s is no namespace: use lower case letters, digits and '-', at most 63 characters", quote(r.Namespace))
+		return fmt.Errorf("namespace: %s is not a valid namespace: use lower case letters, digits and '-', at most 63 characters", quote(r.Namespace))
 	case len(validation.IsDNS1123Subdomain(r.Name)) > 0:
-		return fmt.Errorf("name: %s is no name: use lower case letters, digits, '-' and '.', at most 253 characters", quote(r.Name))
+		return fmt.Errorf("name: %s is not a valid name: use lower case letters, digits, '-' and '.', at most 253 characters", quote(r.Name))
 	case len(validation.IsCIdentifier(r.As)) > 0 || len(r.As) > 63:
-		return fmt.Errorf("as: %s is no name for templates: use letters, digits and '_', begin with no digit, at most 63 characters", quote(r.As))
+		return fmt.Errorf("as: %s is not a valid name in templates: use letters, digits and '_', begin with no digit, at most 63 characters", quote(r.As))
 	}
 	return nil
 }

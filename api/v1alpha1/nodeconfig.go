@@ -80,7 +80,7 @@ type NodeConfigSpec struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	// +kubebuilder:validation:items:Pattern=`^([A-Za-z0-9@._:\\][A-Za-z0-9@._:\\-]{0,254}|[\s\S]*\{\{[\s\S]*)$`
 	Services []string `json:"services,omitempty"`
-	// Interval is the time between two visits, 10s to 8760h. Absent: the agent's
+	// Interval is the time between two runs, 10s to 8760h. Absent: the agent's
 	// default interval.
 	// +optional
 	// +kubebuilder:validation:Type=string
@@ -146,7 +146,7 @@ type NodeConfigStatus struct {
 	Nodes map[string]NodeStatus `json:"nodes,omitempty"`
 }
 
-// A Result is the outcome of a visit.
+// A Result is the outcome of a run.
 // +kubebuilder:validation:Enum=success;error
 type Result string
 
@@ -159,14 +159,14 @@ const (
 
 // NodeStatus is the result on one node. It is written when the outcome, the
 // generation, the digest or a pending restart changed, so LastRunTime is the time
-// of the visit that changed one of them. Fields without a value are written too:
+// of the run that changed one of them. Fields without a value are written too:
 // a merge patch clears what it names.
 type NodeStatus struct {
-	// LastRunTime is the time of the visit this result is of.
+	// LastRunTime is the time of the run that this result is of.
 	LastRunTime metav1.Time `json:"lastRunTime"`
-	// LastResult is the outcome of that visit.
+	// LastResult is the outcome of that run.
 	LastResult Result `json:"lastResult"`
-	// Changed says that this visit changed something on the node.
+	// Changed says that this run changed something on the node.
 	// +optional
 	Changed bool `json:"changed"`
 	// RestartPending says that services wait for a restart that a change needs.

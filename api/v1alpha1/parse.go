@@ -31,7 +31,7 @@ type Document struct {
 // type and values that break a rule are errors that give the line in the file and
 // the field. Documents that hold nothing are left out. The error is for a file
 // that is not YAML from its beginning to its end: nothing of it is returned then,
-// because what follows the mistake cannot be told from what is missing.
+// because what follows the error cannot be distinguished from what is missing.
 func Parse(file []byte) ([]Document, error) {
 	nodes, err := document.Nodes(file)
 	if err != nil {

@@ -134,7 +134,7 @@ func TestParseNodeConfig_refuses(t *testing.T) {
 			"line 1: apiVersion: must be a string, write apiVersion: \"1\"\nline 3: metadata.name: must be a string, write name: \"123\"\n" +
 				"line 4: spec.type: must be a string, write type: \"n\""},
 		{"an empty name", strings.Replace(head, "motd}", "''}", 1) + "spec: {type: file}\n",
-			`line 3: metadata.name: "" is no name: use lower case letters, digits, '-' and '.', begin and end with a letter or digit, at most 253 characters`},
+			`line 3: metadata.name: "" is not a valid name: use lower case letters, digits, '-' and '.', begin and end with a letter or digit, at most 253 characters`},
 		{"an octal number", head + "spec:\n  type: file\n  params:\n    mode: 0644\n", `line 7: spec.params.mode: must be a string, write mode: "0644"`},
 		{"a truth value", head + "spec: {type: file, params: {a: true}}\n", `line 4: spec.params.a: must be a string, write a: "true"`},
 		{"a truth value of YAML 1.1", head + "spec: {type: file, params: {a: Yes}}\n", `line 4: spec.params.a: must be a string, write a: "Yes"`},
@@ -152,7 +152,7 @@ func TestParseNodeConfig_refuses(t *testing.T) {
 		{"an interval without unit", head + "spec: {type: file, interval: 30}\n", "line 4: spec.interval: must be a duration from 10s to 8760h, like 30s, 10m or 1h30m"},
 		{"a suspend in quotes", head + "spec: {type: file, suspend: 'true'}\n", "line 4: spec.suspend: must be true or false"},
 		{"a name in capitals", "apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: ../Motd}\nspec: {type: file}\n",
-			`line 3: metadata.name: "../Motd" is no name: use lower case letters, digits, '-' and '.', begin and end with a letter or digit, at most 253 characters`},
+			`line 3: metadata.name: "../Motd" is not a valid name: use lower case letters, digits, '-' and '.', begin and end with a letter or digit, at most 253 characters`},
 		{"a namespace", strings.Replace(head, "motd}", "motd, namespace: default}", 1) + "spec: {type: file}\n",
 			"line 3: metadata.namespace: a NodeConfig belongs to the whole cluster and has no namespace; remove it"},
 		{"a wrong time", strings.Replace(head, "motd}", "motd, creationTimestamp: yesterday}", 1) + "spec: {type: file}\n",
@@ -163,12 +163,12 @@ func TestParseNodeConfig_refuses(t *testing.T) {
 			"line 3: metadata.generation: must be a whole number, 0 or more"},
 		{"a status", head + "spec: {type: file}\nstatus: {}\n", "line 5: status: is written by the agent; remove it from the file"},
 		{"bad units", head + "spec: {type: file, services: [-x, 'a b', a, a, 7, '', nginx;reboot]}\n",
-			"line 4: spec.services[0]: \"-x\" is no name of a unit: use letters, digits and @ . _ : \\ and, but not first, -\n" +
-				"line 4: spec.services[1]: \"a b\" is no name of a unit: use letters, digits and @ . _ : \\ and, but not first, -\n" +
+			"line 4: spec.services[0]: \"-x\" is not a valid systemd unit name: use letters, digits and @ . _ : \\ and, but not first, -\n" +
+				"line 4: spec.services[1]: \"a b\" is not a valid systemd unit name: use letters, digits and @ . _ : \\ and, but not first, -\n" +
 				"line 4: spec.services[3]: \"a\" is listed twice\n" +
 				"line 4: spec.services[4]: must be the name of a unit\n" +
 				"line 4: spec.services[5]: the name of a unit is empty\n" +
-				"line 4: spec.services[6]: \"nginx;reboot\" is no name of a unit: use letters, digits and @ . _ : \\ and, but not first, -"},
+				"line 4: spec.services[6]: \"nginx;reboot\" is not a valid systemd unit name: use letters, digits and @ . _ : \\ and, but not first, -"},
 		{"a long unit", head + "spec: {type: file, services: [" + strings.Repeat("a", 256) + "]}\n",
 			"line 4: spec.services[0]: \"" + strings.Repeat("a", 64) + "\"… is too long for the name of a unit, at most 255 characters"},
 		{"a long template of a unit", head + "spec: {type: file, services: ['{{" + strings.Repeat("a", 1024) + "']}\n",
@@ -182,9 +182,9 @@ func TestParseNodeConfig_refuses(t *testing.T) {
 		{"references", head + "spec:\n  type: file\n  configMaps: [{namespace: a, name: b}, {namespace: A, name: b, as: c}, {namespace: a, name: b_, as: d}, {namespace: a, name: b, as: e-f}]\n" +
 			"  secrets:\n  - {namespace: a, name: b, as: c}\n  - {namespace: a, name: d, as: c}\n  - {namespace: a, name: d, as: e, key: f, optional: maybe}\n",
 			`line 6: spec.configMaps[0].as: is missing` + "\n" +
-				`line 6: spec.configMaps[1]: namespace: "A" is no namespace: use lower case letters, digits and '-', at most 63 characters` + "\n" +
-				`line 6: spec.configMaps[2]: name: "b_" is no name: use lower case letters, digits, '-' and '.', at most 253 characters` + "\n" +
-				`line 6: spec.configMaps[3]: as: "e-f" is no name for templates: use letters, digits and '_', begin with no digit, at most 63 characters` + "\n" +
+				`line 6: spec.configMaps[1]: namespace: "A" is not a valid namespace: use lower case letters, digits and '-', at most 63 characters` + "\n" +
+				`line 6: spec.configMaps[2]: name: "b_" is not a valid name: use lower case letters, digits, '-' and '.', at most 253 characters` + "\n" +
+				`line 6: spec.configMaps[3]: as: "e-f" is not a valid name in templates: use letters, digits and '_', begin with no digit, at most 63 characters` + "\n" +
 				`line 9: spec.secrets[1].as: "c" is there twice` + "\n" +
 				`line 10: spec.secrets[2].key: unknown key; known are namespace, name, as, optional` + "\n" +
 				`line 10: spec.secrets[2].optional: must be true or false`},

@@ -299,7 +299,7 @@ func TestCompare_spellingIsNoDrift(t *testing.T) {
 func TestCompare_whatCannotBeReadIsNoDrift(t *testing.T) {
 	for name := range plain() {
 		machine := plain()
-		machine[name] = "folder"
+		machine[name] = "directory"
 		r := reportOf(t, plainSpec, machine.write(t))
 		if r.Count(drift.Drift) > 0 || r.Count(drift.NotRead) == 0 {
 			t.Errorf("without %s:\n%s", name, verdicts(r))

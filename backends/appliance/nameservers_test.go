@@ -48,8 +48,8 @@ func TestReadNameservers(t *testing.T) {
 		{"other keywords", resolv("nameservers 192.0.2.1\noptions nameserver 192.0.2.1\ndomain 192.0.2.1\n"), "nothing", ""},
 		{"empty", resolv(""), "nothing", ""},
 		{"not UTF-8", resolv("\xff\xfe\nnameserver 192.0.2.53\nnameserver 192.0.2.\xff\n"), "192.0.2.53", ""},
-		{"absent", tree{"etc": "folder"}, "absent: ROOT/etc/resolv.conf not present", ""},
-		{"a folder", tree{"etc/resolv.conf": "folder"}, "malformed: ROOT/etc/resolv.conf not readable: is a folder, not a regular file", ""},
+		{"absent", tree{"etc": "directory"}, "absent: ROOT/etc/resolv.conf not present", ""},
+		{"a directory", tree{"etc/resolv.conf": "directory"}, "malformed: ROOT/etc/resolv.conf not readable: is a directory, not a regular file", ""},
 		{"a resolver on this machine", resolv("nameserver 127.0.0.1\nnameserver ::1\n"), "unsupported: ROOT/etc/resolv.conf names only 127.0.0.1, a resolver on this machine whose own servers are not seen", ""},
 		{"no address in particular", resolv("nameserver 0.0.0.0\n"), "unsupported: ROOT/etc/resolv.conf names only 0.0.0.0, a resolver on this machine whose own servers are not seen", ""},
 		{
@@ -212,17 +212,17 @@ func TestInterfaces_sources(t *testing.T) {
 	root := tree{
 		"etc/network/interfaces": "source interfaces.d/*\nsource /etc/a.cfg /etc/b.cfg /etc/gone.cfg\niface last inet dhcp\n" +
 			"source-directory more.d gone.d\nsource none.d/*\n",
-		"etc/network/interfaces.d/z":         iface("z"),
-		"etc/network/interfaces.d/a.b~":      iface("odd-name"),
-		"etc/network/interfaces.d/.hidden":   iface("hidden"),
-		"etc/network/interfaces.d/folder/in": iface("below"),
-		"etc/a.cfg":                          iface("a") + "source c.cfg\n",
-		"etc/c.cfg":                          iface("c"),
-		"etc/b.cfg":                          "-> /srv/b",
-		"srv/b":                              iface("b"),
-		"etc/network/more.d/plain-1_X":       iface("more"),
-		"etc/network/more.d/dotted.cfg":      iface("dotted"),
-		"etc/network/more.d/folder/in":       iface("below2"),
+		"etc/network/interfaces.d/z":            iface("z"),
+		"etc/network/interfaces.d/a.b~":         iface("odd-name"),
+		"etc/network/interfaces.d/.hidden":      iface("hidden"),
+		"etc/network/interfaces.d/directory/in": iface("below"),
+		"etc/a.cfg":                             iface("a") + "source c.cfg\n",
+		"etc/c.cfg":                             iface("c"),
+		"etc/b.cfg":                             "-> /srv/b",
+		"srv/b":                                 iface("b"),
+		"etc/network/more.d/plain-1_X":          iface("more"),
+		"etc/network/more.d/dotted.cfg":         iface("dotted"),
+		"etc/network/more.d/directory/in":       iface("below2"),
 	}.write(t)
 	statements, problem := machineAt(t, root, nil).interfaces()
 	if problem != nil {

@@ -30,7 +30,7 @@ func (t tree) write(tb testing.TB) string {
 		case err != nil:
 		case link:
 			err = os.Symlink(target, file)
-		case content == "folder":
+		case content == "directory":
 			err = os.MkdirAll(file, 0o755)
 		default:
 			err = os.WriteFile(file, []byte(content), 0o644)

@@ -115,7 +115,7 @@ func (m machine) noMachine() *drift.Unknown {
 	case err != nil:
 		return problem(m.shown("/etc"), err)
 	case !info.IsDir():
-		return &drift.Unknown{Kind: drift.Malformed, Reason: m.shown("/etc") + " not readable: is no folder"}
+		return &drift.Unknown{Kind: drift.Malformed, Reason: m.shown("/etc") + " not readable: is not a directory"}
 	}
 	return nil
 }

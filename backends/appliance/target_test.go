@@ -166,14 +166,14 @@ func TestObserve_whatIsNoSmallTextIsUnknown(t *testing.T) {
 		"100 MB": func(name string) error {
 			return errors.Join(os.WriteFile(name, nil, 0o644), os.Truncate(name, 100<<20))
 		},
-		"a folder": func(name string) error { return os.Mkdir(name, 0o755) },
-		"a loop":   func(name string) error { return os.Symlink(filepath.Base(name), name) },
+		"a directory": func(name string) error { return os.Mkdir(name, 0o755) },
+		"a loop":      func(name string) error { return os.Symlink(filepath.Base(name), name) },
 	} {
 		for name, leaf := range files {
 			t.Run(what+" as "+name, func(t *testing.T) {
 				machine := plain()
 				delete(machine, name)
-				machine["etc/network/if-up.d"] = "folder"
+				machine["etc/network/if-up.d"] = "directory"
 				root := machine.write(t)
 				if err := put(filepath.Join(root, name)); err != nil {
 					t.Fatal(err)

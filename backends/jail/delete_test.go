@@ -75,7 +75,7 @@ func TestDelete_goesOnByItself(t *testing.T) {
 					b.start()
 				} else {
 					b.pass(time.Second)
-					b.fails("web", "web goes on being deleted after a pause")
+					b.fails("web", "web deletion continues after a pause")
 				}
 				b.pass(time.Second)
 				b.ok("web")

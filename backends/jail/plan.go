@@ -31,7 +31,7 @@ func (t *target) Plan(_ context.Context, r drift.Report) ([]drift.Step, error) {
 	case exists && p.observed("root") != t.rootPath():
 		p.refuse("look after "+p.host, fmt.Sprintf("%s is a jail that Keel did not make, its root is %v: remove it, or name this one otherwise", p.host, p.observed("root")))
 	case t.rec.Deleting:
-		return p.paced("goes on being deleted", p.delete)
+		return p.paced("deletion continues", p.delete)
 	case !exists && p.drifts("image"):
 		p.refuse("make "+p.host, fmt.Sprintf("there is no image %s: make the dataset %s", p.spec.Image, imageDataset(t.pool, p.spec.Image)))
 	case !exists:

@@ -65,7 +65,7 @@ func (s *Store) Load(ctx context.Context) (map[string]Record, error) {
 			err = fmt.Errorf("epair_ordinal %d is that of %s already", r.EpairOrdinal, links[r.EpairOrdinal])
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("record %s: %w: mend it, or move it away and the jail is no longer looked after", file, err))
+			errs = append(errs, fmt.Errorf("record %s: %w: fix it, or move it away and Keel no longer manages the jail", file, err))
 			continue
 		}
 		records[name], links[r.EpairOrdinal] = r, file

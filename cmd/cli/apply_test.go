@@ -236,8 +236,8 @@ func TestApply_wrongRoot(t *testing.T) {
 		wantErr    string
 	}{
 		{"missing", b.dir + "/none", 2, "Error: root " + b.dir + "/none: no such file or directory: name the machine's root with --root; / is this machine\n"},
-		{"a file", file, 2, "Error: root " + file + ": is not a folder\n"},
-		{"empty", "", 1, "Usage: keel apply -f FILE|DIR|- [flags]\nError: --root is empty: name the folder of the machine, or /\n"},
+		{"a file", file, 2, "Error: root " + file + ": is not a directory\n"},
+		{"empty", "", 1, "Usage: keel apply -f FILE|DIR|- [flags]\nError: --root is empty: name the directory of the machine, or /\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

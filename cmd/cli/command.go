@@ -21,9 +21,9 @@ const annotationSection = "keel-section"
 func (a *app) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "keel COMMAND",
-		Short:         "Keep machines as they are declared",
+		Short:         "Manage machines as they are declared",
 		Version:       thisBuild().Version,
-		Long:          "Keel observes machines, compares them with what is declared, and mends the difference.",
+		Long:          "Keel observes machines, compares them with what is declared, and corrects the difference.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 

@@ -104,7 +104,7 @@ func TestDocuments_folder(t *testing.T) {
 	for _, err := range []error{
 		os.Symlink("nowhere", filepath.Join(dir, "dangling.yaml")),
 		os.Symlink("g.txt", filepath.Join(dir, "link.yaml")),
-		os.Mkdir(filepath.Join(dir, "folder.yaml"), 0o755),
+		os.Mkdir(filepath.Join(dir, "directory.yaml"), 0o755),
 		syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o644),
 		os.Symlink("/dev/zero", filepath.Join(dir, "zero.yaml")),
 	} {
@@ -122,8 +122,8 @@ func TestDocuments_folder(t *testing.T) {
 		`DIR/docs/broken.yaml|2|not valid YAML: line 1: did not find expected node content`,
 		`DIR/docs/c.json|Note|{"kind": "Note"}`,
 		`DIR/docs/dangling.yaml|2|no such file or directory`,
+		`DIR/docs/directory.yaml|2|is a directory, not a file`,
 		`DIR/docs/empty.yaml|2|file is empty`,
-		`DIR/docs/folder.yaml|2|is a folder, not a file`,
 		`DIR/docs/link.yaml|Note|{"kind": "Note"}`,
 		`DIR/docs/pipe.yaml|2|is a pipe, not a regular file`,
 		`DIR/docs/zero.yaml|2|is neither a regular file nor a pipe`,

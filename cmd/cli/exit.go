@@ -42,7 +42,7 @@ func exitCodes() []exitCode {
 		{exitOK, "ok", "Done, or nothing to do; for diff: what is declared is what is there.", false},
 		{exitUsage, "usage", "The command line is wrong: unknown command, flag or value.", false},
 		{exitUnreadable, "unreadable", "A document, a settings file or the root could not be read: missing, no permission, not YAML, empty, a duplicate key.", false},
-		{exitInvalid, "invalid", "A document or a setting was read and is not valid; every mistake is printed.", false},
+		{exitInvalid, "invalid", "A document or a setting was read and is not valid; every error is printed.", false},
 		{4, "secret", "A secret that is referred to is missing or badly protected.", true},
 		{5, "output", "A result file could not be written.", true},
 		{6, "layer-invalid", "A layer's manifest is not valid.", true},

@@ -30,7 +30,7 @@ func readFile(ctx context.Context, path string) ([]byte, error) {
 	switch mode := info.Mode(); {
 	case mode.IsRegular(), mode&fs.ModeNamedPipe != 0:
 	case mode.IsDir():
-		return nil, fmt.Errorf("%s: is a folder, not a file", printable(path))
+		return nil, fmt.Errorf("%s: is a directory, not a file", printable(path))
 	default:
 		return nil, fmt.Errorf("%s: is neither a regular file nor a pipe", printable(path))
 	}

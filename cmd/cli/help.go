@@ -25,7 +25,7 @@ Flags:
 Flags of every command:
 {{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
 
-"{{.CommandPath}} COMMAND --help" tells more about a command{{if .HasHelpSubCommands}}, "{{.CommandPath}} help TOPIC" about a topic{{end}}.{{end}}
+"{{.CommandPath}} COMMAND --help" says more about a command{{if .HasHelpSubCommands}}, "{{.CommandPath}} help TOPIC" about a topic{{end}}.{{end}}
 `
 
 // describeCompletion gives cobra's command the words of the others.

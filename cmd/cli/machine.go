@@ -17,7 +17,7 @@ import (
 
 // onMachine are the settings of every command that reaches a machine.
 type onMachine struct {
-	Root     string `flag:"root" usage:"folder in which the machine's root file system lies"`
+	Root     string `flag:"root" usage:"directory of the machine's root file system"`
 	ExecMode string `flag:"exec-mode" usage:"how commands reach the root" enum:"auto|direct|chroot|nsenter"`
 }
 
@@ -46,7 +46,7 @@ func (a *app) env(log *slog.Logger) plugin.Env {
 // run there.
 func (a *app) reach(env plugin.Env, flag, root, execMode string, look bool) (plugin.Env, error) {
 	if root == "" {
-		return env, usagef("--%s is empty: name the folder of the machine, or /", flag)
+		return env, usagef("--%s is empty: name the directory of the machine, or /", flag)
 	}
 	path, err := filepath.Abs(root)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *app) reach(env plugin.Env, flag, root, execMode string, look bool) (plu
 		return env, exitWith(exitUnreadable, fmt.Errorf("root %w", pathError(path, err)))
 	}
 	if !info.IsDir() {
-		return env, exitWith(exitUnreadable, fmt.Errorf("root %s: is not a folder", printable(path)))
+		return env, exitWith(exitUnreadable, fmt.Errorf("root %s: is not a directory", printable(path)))
 	}
 	if execMode == "" {
 		execMode = command.Auto

@@ -32,7 +32,7 @@ func TestRun_usage(t *testing.T) {
 		{"an unknown flag", []string{"apply", "--rot", "/"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: unknown flag: --rot (did you mean --root?)\n"},
 		{"an unknown flag of keel", []string{"--rot"}, 1, "", "Usage: keel COMMAND\nError: unknown flag: --rot (see keel --help)\n"},
 		{"an argument too much", []string{"apply", "x"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: unknown command \"x\" for \"keel apply\"\n"},
-		{"no documents", []string{"apply"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: name the documents with -f FILE, -f FOLDER or -f -\n"},
+		{"no documents", []string{"apply"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: name the documents with -f FILE, -f DIR or -f -\n"},
 		{"no documents to judge", []string{"validate"}, 1, "", "Usage: keel validate -f FILE|DIR|- [flags]\nError: name the documents"},
 		{"a form that there is not", []string{"handlers", "-o", "yaml"}, 1, "", "Usage: keel handlers [flags]\nError: invalid argument \"yaml\" for \"-o, --output\" flag: must be one of text, json\n"},
 		{"a form of apply that there is not", []string{"apply", "-f", "x", "-o", "yaml"}, 1, "", "Usage: keel apply -f FILE|DIR|- [flags]\nError: --output: must be one of text, json, not \"yaml\"\n"},

@@ -24,7 +24,7 @@ func TestFailure_hasAJSONDocument(t *testing.T) {
 		{"apply to this machine without uid 0", []string{"apply", "-f", "-", "--root", "/", "-o", "json"}, nil, 15,
 			"root / is this machine: changing it needs uid 0; run keel as root, or look with --dry-run"},
 		{"diff of no root", []string{"diff", "-f", "-", "--root", "/none", "--format=json"}, nil, 2, "root /none: no such file or directory: name the machine's root with --root; / is this machine"},
-		{"no documents", []string{"validate", "-o", "json"}, nil, 1, "name the documents with -f FILE, -f FOLDER or -f -"},
+		{"no documents", []string{"validate", "-o", "json"}, nil, 1, "name the documents with -f FILE, -f DIR or -f -"},
 		{"an unknown flag", []string{"validate", "-o", "json", "--nope"}, nil, 1, "unknown flag: --nope (see keel validate --help)"},
 		{"no settings file", []string{"validate", "-f", "-"}, map[string]string{"KEEL_VALIDATE_OUTPUT": "json", "KEEL_CONFIG": "/none"}, 2,
 			"settings file: /none: no such file or directory"},
@@ -79,7 +79,7 @@ func TestMessages_namesOfFilesForgeNoLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, errs := b.run("validate", "-f", filepath.Join(b.dir, "x\nError: forged")); strings.Contains(errs, "\nError: forged") {
-		t.Errorf("an empty folder: %q", errs)
+		t.Errorf("an empty directory: %q", errs)
 	}
 }
 

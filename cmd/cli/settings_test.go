@@ -307,7 +307,7 @@ func TestSettings_whichFile(t *testing.T) {
 		{name: "--config wins", args: []string{"--config", two}, wantDir: "/two"},
 		{name: "a file that was named must be there", args: []string{"--config", two + "x"}, want: 2, wantErr: "Error: settings file: " + two + "x: no such file or directory\n"},
 		{name: "/dev/null is none", args: []string{"--config", "/dev/null"}, wantDir: "/notes"},
-		{name: "a folder is no file", args: []string{"--config", b.dir}, want: 2, wantErr: "Error: settings file: " + b.dir + ": is a folder, not a file\n"},
+		{name: "a directory is no file", args: []string{"--config", b.dir}, want: 2, wantErr: "Error: settings file: " + b.dir + ": is a directory, not a file\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // documentSettings is -f.
 type documentSettings struct {
-	Files []string `flag:"filename" short:"f" usage:"read documents from this file, folder, or - for standard input; may be repeated"`
+	Files []string `flag:"filename" short:"f" usage:"read documents from this file, directory, or - for standard input; may be repeated"`
 }
 
 // nodeConfigSettings is what only NodeConfigs need.
@@ -27,7 +27,7 @@ func (s nodeConfigSettings) into(env *plugin.Env) {
 
 func (s documentSettings) need() error {
 	if len(s.Files) == 0 {
-		return usagef("name the documents with -f FILE, -f FOLDER or -f -")
+		return usagef("name the documents with -f FILE, -f DIR or -f -")
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (a *app) judge(ctx context.Context, docs []document, s nodeConfigSettings) 
 			return err
 		}
 		if len(verdicts) != len(b.docs) {
-			return fmt.Errorf("kind %s judged %d of %d documents (a mistake in Keel; please report it)", b.kind.Name, len(verdicts), len(b.docs))
+			return fmt.Errorf("kind %s judged %d of %d documents (a defect in Keel; please report it)", b.kind.Name, len(verdicts), len(b.docs))
 		}
 		for i, err := range verdicts {
 			d := &docs[b.at[i]]

@@ -141,7 +141,7 @@ func TestEnsure(t *testing.T) {
 			plan: func(*shelf) func(Report) ([]Step, error) {
 				return func(Report) ([]Step, error) { return nil, nil }
 			},
-			log: "observe plan", wantErr: "a is not as declared and nothing here can mend it: declared x, observed nothing",
+			log: "observe plan", wantErr: "a is not as declared and nothing here can correct it: declared x, observed nothing",
 		},
 		{
 			name: "drift under a note is reported and no error",
@@ -189,7 +189,7 @@ func TestEnsure(t *testing.T) {
 			plan: func(*shelf) func(Report) ([]Step, error) {
 				return func(Report) ([]Step, error) { panic("boom") }
 			},
-			log: "observe plan", wantErr: "panic: boom (a mistake in Keel; please report it)",
+			log: "observe plan", wantErr: "panic: boom (a defect in Keel; please report it)",
 		},
 	}
 	for _, tt := range tests {

@@ -75,7 +75,7 @@ func unsettled(f Finding, outcomes []Outcome) error {
 	case f.Verdict == NotRead:
 		return unread(f)
 	case by == nil:
-		return fmt.Errorf("%s is not as declared and nothing here can mend it: declared %s, observed %s",
+		return fmt.Errorf("%s is not as declared and nothing here can correct it: declared %s, observed %s",
 			f.Path, Text(f.Declared), Text(f.Observed))
 	case by.Step.Do != nil:
 		return fmt.Errorf("%s is not as declared after %q: declared %s, observed %s",

@@ -111,10 +111,10 @@ func TestLoop_clockThatIsSetBack(t *testing.T) {
 func TestLoop_failedRefreshIsAResult(t *testing.T) {
 	var got []string
 	l := loop(time.Second, looker{"a", nil})
-	l.Refresh = func(context.Context) error { return errors.New("no folder") }
+	l.Refresh = func(context.Context) error { return errors.New("no directory") }
 	l.Done = func(r Result) { got = append(got, fmt.Sprintf("%q %v", r.Target, r.Err)) }
 	l.Pass(t.Context())
-	if want := `"" no folder`; strings.Join(got, "|") != want {
+	if want := `"" no directory`; strings.Join(got, "|") != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

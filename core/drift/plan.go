@@ -99,5 +99,5 @@ type Panic struct {
 }
 
 func (p *Panic) Error() string {
-	return fmt.Sprintf("panic: %v (a mistake in Keel; please report it)", p.Value)
+	return fmt.Sprintf("panic: %v (a defect in Keel; please report it)", p.Value)
 }

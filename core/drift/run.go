@@ -83,7 +83,7 @@ func refusal(report Report, s Step) (refused string, err error) {
 	}
 	switch {
 	case kinds != 1:
-		return "", fmt.Errorf("step %q must have exactly one of Do, Note and Refuse (a mistake in Keel)", s.Text)
+		return "", fmt.Errorf("step %q must have exactly one of Do, Note and Refuse (a defect in Keel)", s.Text)
 	case s.Refuse != "":
 		return s.Refuse, nil
 	case s.Do == nil:

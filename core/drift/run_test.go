@@ -72,7 +72,7 @@ func TestRun_panicUndoesNothing(t *testing.T) {
 	var j journal
 	bad := Step{Field: "a", Text: "bad", Do: func(context.Context) (bool, error) { panic("boom") }}
 	got := outcomes(Run(t.Context(), nil, []Step{j.step("a", "a1", true, nil), bad, j.step("a", "a2", true, nil), j.step("b", "b1", true, nil)}, nil))
-	want := "a1: changed\nbad: error panic: boom (a mistake in Keel; please report it)\na2: skipped\nb1: changed\n"
+	want := "a1: changed\nbad: error panic: boom (a defect in Keel; please report it)\na2: skipped\nb1: changed\n"
 	if got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
 	}
@@ -110,8 +110,8 @@ func TestRun_refusals(t *testing.T) {
 		{"unknown, blind", Step{Do: do, Blind: true, Writes: []Path{{"hosts"}}}, ": changed\n"},
 		{"refuses itself", Step{Refuse: "needs a reboot"}, ": refused needs a reboot\n"},
 		{"a note does nothing", Step{Note: "by hand", Writes: []Path{{"role"}}}, ":\n"},
-		{"neither", Step{}, `: error step "" must have exactly one of Do, Note and Refuse (a mistake in Keel)` + "\n"},
-		{"two", Step{Do: do, Note: "x"}, `: error step "" must have exactly one of Do, Note and Refuse (a mistake in Keel)` + "\n"},
+		{"neither", Step{}, `: error step "" must have exactly one of Do, Note and Refuse (a defect in Keel)` + "\n"},
+		{"two", Step{Do: do, Note: "x"}, `: error step "" must have exactly one of Do, Note and Refuse (a defect in Keel)` + "\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -51,9 +51,9 @@ func (i Info) Kind() string {
 	case 0:
 		return "a regular file"
 	case fs.ModeDir:
-		return "a folder"
+		return "a directory"
 	case fs.ModeSymlink:
-		return "a link"
+		return "a symlink"
 	case fs.ModeNamedPipe:
 		return "a named pipe"
 	case fs.ModeSocket:

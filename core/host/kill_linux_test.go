@@ -230,12 +230,12 @@ func TestPut_orderOfCalls(t *testing.T) {
 		case name == "fsetxattr":
 			got = append(got, "attribute")
 		case name == "fsync" && strings.Contains(args, "/etc>"):
-			got = append(got, "fsync folder")
+			got = append(got, "fsync directory")
 		case (name == "write" || name == "fsync") && strings.Contains(args, ".keel-"), name == "fchown", name == "fchmod", name == "renameat", name == "renameat2":
 			got = append(got, name)
 		}
 	}
-	want := []string{"create 0600", "write", "fchown", "ACL", "fchmod", "attribute", "fsync", "renameat", "fsync folder"}
+	want := []string{"create 0600", "write", "fchown", "ACL", "fchmod", "attribute", "fsync", "renameat", "fsync directory"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("calls (-want +got):\n%s\n%s", diff, log)
 	}

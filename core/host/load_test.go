@@ -13,7 +13,7 @@ func TestView_Load(t *testing.T) {
 	for _, err := range []error{
 		os.WriteFile(filepath.Join(root, "file"), []byte("hello"), 0o640),
 		os.WriteFile(filepath.Join(root, "empty"), nil, 0o600),
-		os.Mkdir(filepath.Join(root, "folder"), 0o711),
+		os.Mkdir(filepath.Join(root, "directory"), 0o711),
 		os.Symlink("/file", filepath.Join(root, "link")),
 		os.Symlink("/lost", filepath.Join(root, "dangling")),
 	} {
@@ -42,11 +42,11 @@ func TestView_Load(t *testing.T) {
 		{name: "a file", path: "/file", max: 5, mode: 0o640, content: "hello"},
 		{name: "a file beyond max", path: "/file", max: 4, mode: 0o640, isNil: true},
 		{name: "an empty file", path: "/empty", mode: 0o600},
-		{name: "a folder", path: "/folder", max: 5, mode: fs.ModeDir | 0o711, isNil: true},
-		{name: "a link, followed", path: "/link", follow: true, max: 5, mode: 0o640, content: "hello"},
-		{name: "a link itself", path: "/link", max: 5, mode: fs.ModeSymlink | 0o777, isNil: true},
-		{name: "a link to nothing, followed", path: "/dangling", follow: true, max: 5, isNil: true, wantErr: fs.ErrNotExist},
-		{name: "a link to nothing itself", path: "/dangling", max: 5, mode: fs.ModeSymlink | 0o777, isNil: true},
+		{name: "a directory", path: "/directory", max: 5, mode: fs.ModeDir | 0o711, isNil: true},
+		{name: "a symlink, followed", path: "/link", follow: true, max: 5, mode: 0o640, content: "hello"},
+		{name: "a symlink itself", path: "/link", max: 5, mode: fs.ModeSymlink | 0o777, isNil: true},
+		{name: "a symlink to nothing, followed", path: "/dangling", follow: true, max: 5, isNil: true, wantErr: fs.ErrNotExist},
+		{name: "a symlink to nothing itself", path: "/dangling", max: 5, mode: fs.ModeSymlink | 0o777, isNil: true},
 		{name: "nothing", path: "/lost", max: 5, isNil: true, wantErr: fs.ErrNotExist},
 	}
 	for _, tt := range tests {

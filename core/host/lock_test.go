@@ -91,7 +91,7 @@ func TestLock_endsWithItsHolder(t *testing.T) {
 	}
 	info, err := os.Stat(filepath.Join(root, "run/keel"))
 	if err != nil || info.Mode() != fs.ModeDir|0o700 {
-		t.Errorf("its folder is %v, %v", info.Mode(), err)
+		t.Errorf("its directory is %v, %v", info.Mode(), err)
 	}
 }
 
@@ -139,19 +139,19 @@ func TestLock_oddFiles(t *testing.T) {
 		{"a stale file", func(t *testing.T, root string) {
 			create(t, filepath.Join(root, "run/keel/lock"), "1 gone\nmore", 0o600)
 		}, ""},
-		{"an open folder", func(t *testing.T, root string) { must(t, os.MkdirAll(filepath.Join(root, "run/keel"), 0o755)) }, ""},
-		{"a link", func(t *testing.T, root string) {
+		{"an open directory", func(t *testing.T, root string) { must(t, os.MkdirAll(filepath.Join(root, "run/keel"), 0o755)) }, ""},
+		{"a symlink", func(t *testing.T, root string) {
 			must(t, os.MkdirAll(filepath.Join(root, "run/keel"), 0o700))
 			create(t, filepath.Join(root, "victim"), "victim", 0o600)
 			must(t, os.Symlink("../../victim", filepath.Join(root, "run/keel/lock")))
-		}, "lock /run/keel/lock: is a link, not a regular file: remove it, then run again"},
-		{"a folder", func(t *testing.T, root string) { must(t, os.MkdirAll(filepath.Join(root, "run/keel/lock"), 0o700)) }, "lock /run/keel/lock: is a folder, not a regular file: remove it, then run again"},
+		}, "lock /run/keel/lock: is a symlink, not a regular file: remove it, then run again"},
+		{"a directory", func(t *testing.T, root string) { must(t, os.MkdirAll(filepath.Join(root, "run/keel/lock"), 0o700)) }, "lock /run/keel/lock: is a directory, not a regular file: remove it, then run again"},
 		{"a named pipe", func(t *testing.T, root string) {
 			must(t, os.MkdirAll(filepath.Join(root, "run/keel"), 0o700))
 			must(t, unix.Mkfifo(filepath.Join(root, "run/keel/lock"), 0o600))
 		}, "lock /run/keel/lock: is a named pipe, not a regular file: remove it, then run again"},
-		{"a file in its folder's place", func(t *testing.T, root string) { create(t, filepath.Join(root, "run/keel"), "", 0o600) }, "not a directory"},
-		{"run is a link", func(t *testing.T, root string) {
+		{"a file in its directory's place", func(t *testing.T, root string) { create(t, filepath.Join(root, "run/keel"), "", 0o600) }, "not a directory"},
+		{"run is a symlink", func(t *testing.T, root string) {
 			must(t, os.MkdirAll(filepath.Join(root, "var/run"), 0o755))
 			must(t, os.Symlink("var/run", filepath.Join(root, "run")))
 		}, ""},
@@ -178,7 +178,7 @@ func TestLock_oddFiles(t *testing.T) {
 			}
 			info, err := os.Stat(filepath.Join(root, "run/keel"))
 			if err != nil || info.Mode().Perm() != 0o700 {
-				t.Errorf("its folder is %v, %v", info.Mode(), err)
+				t.Errorf("its directory is %v, %v", info.Mode(), err)
 			}
 		})
 	}
@@ -222,8 +222,8 @@ func TestLock_contention(t *testing.T) {
 }
 
 func TestFailed_advisesOnce(t *testing.T) {
-	err := failed("lock", "/run/keel/lock", failed("make folder", "/run/keel", unix.EROFS))
-	if want := "lock /run/keel/lock: make folder /run/keel: read-only file system: remount it writable, then run again"; err.Error() != want || !IsReadOnly(err) {
+	err := failed("lock", "/run/keel/lock", failed("make directory", "/run/keel", unix.EROFS))
+	if want := "lock /run/keel/lock: make directory /run/keel: read-only file system: remount it writable, then run again"; err.Error() != want || !IsReadOnly(err) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

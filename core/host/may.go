@@ -23,7 +23,7 @@ func (v *View) canPut(path string, content []byte, a Attr) error {
 	if err := a.valid(); err != nil {
 		return err
 	}
-	possible := errors.New("a folder would be made, and in it there is nothing yet")
+	possible := errors.New("the directory would be new and empty")
 	w, err := v.prepare(path, a, func(f folder, _, _ string) error {
 		if err := f.mayHold(); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (v *View) locate(path string, a Attr, mkdir func(f folder, name, path strin
 				err = w.locked(name, mkdir(w.at, name, path))
 			}
 			if err != nil {
-				return fmt.Errorf("make folder %s: %w", path, err)
+				return fmt.Errorf("make directory %s: %w", path, err)
 			}
 			return nil
 		}
@@ -132,10 +132,10 @@ func (v *View) locate(path string, a Attr, mkdir func(f folder, name, path strin
 // changeable refuses places at which nothing may be put or taken away.
 func (p *place) changeable(last Link) error {
 	if p.name == "." {
-		return errors.New("names a folder by its end, not by its name")
+		return errors.New("names a directory by its end, not by its name")
 	}
 	if last == Refuse && p.there && p.info.mode.Type() == linkType {
-		return errors.New("is a link, and none is allowed here")
+		return errors.New("is a symlink, and none is allowed here")
 	}
 	kind, err := kernelFS(p.dir)
 	if err != nil {

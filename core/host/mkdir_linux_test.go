@@ -39,7 +39,7 @@ func TestTree_MkdirNeverReplacesAFolder(t *testing.T) {
 		wg.Wait()
 		for _, ino := range made {
 			if ino != made[0] {
-				t.Fatalf("the folder was replaced while it was in use: inodes %d", made)
+				t.Fatalf("the directory was replaced while it was in use: inodes %d", made)
 			}
 		}
 		if err := os.Remove(filepath.Join(root, "d")); err != nil && !errors.Is(err, os.ErrNotExist) {

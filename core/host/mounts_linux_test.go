@@ -72,19 +72,19 @@ func TestTree_mountPoints(t *testing.T) {
 	}
 	const point = "is a mount point: unmount "
 	for what, got := range map[string][2]string{
-		"Put":             {put("/etc/hosts", Attr{}), "write /etc/hosts: " + point + "/etc/hosts"},
-		"CanPut":          {fmt.Sprint(tree.CanPut("/etc/hosts", []byte("new"), Attr{})), "write /etc/hosts: " + point + "/etc/hosts"},
-		"CanRemove":       {fmt.Sprint(tree.CanRemove("/etc/hosts")), "remove /etc/hosts: " + point},
-		"Put equal":       {result(tree.Put(t.Context(), "/etc/hosts", strings.NewReader("outside/secret"), Attr{Mode: mode(0o600)})), "write /etc/hosts: " + point},
-		"Put by a link":   {put("/etc/l", Attr{Last: Follow}), "write /etc/l: " + point + "/etc/hosts"},
-		"Remove":          {result(tree.Remove("/etc/hosts")), "remove /etc/hosts: " + point},
-		"Remove a folder": {result(tree.Remove("/mnt")), "remove /mnt: " + point},
-		"Symlink":         {result(tree.Symlink("x", "/etc/hosts")), "link /etc/hosts: " + point},
-		"Chattr":          {result(tree.Chattr("/etc/hosts", Attr{Mode: mode(0o600)})), "change attributes of /etc/hosts: " + point},
-		"Mkdir":           {result(tree.Mkdir("/mnt", 0o700)), "same"},
-		"Put below":       {put("/mnt/d/f", Attr{}), "changed"},
-		"Put new below":   {put("/mnt/e/f", Attr{Parents: 0o755}), "changed"},
-		"Put up below":    {put("/mnt/d/../../data/f", Attr{}), "changed"},
+		"Put":                {put("/etc/hosts", Attr{}), "write /etc/hosts: " + point + "/etc/hosts"},
+		"CanPut":             {fmt.Sprint(tree.CanPut("/etc/hosts", []byte("new"), Attr{})), "write /etc/hosts: " + point + "/etc/hosts"},
+		"CanRemove":          {fmt.Sprint(tree.CanRemove("/etc/hosts")), "remove /etc/hosts: " + point},
+		"Put equal":          {result(tree.Put(t.Context(), "/etc/hosts", strings.NewReader("outside/secret"), Attr{Mode: mode(0o600)})), "write /etc/hosts: " + point},
+		"Put by a symlink":   {put("/etc/l", Attr{Last: Follow}), "write /etc/l: " + point + "/etc/hosts"},
+		"Remove":             {result(tree.Remove("/etc/hosts")), "remove /etc/hosts: " + point},
+		"Remove a directory": {result(tree.Remove("/mnt")), "remove /mnt: " + point},
+		"Symlink":            {result(tree.Symlink("x", "/etc/hosts")), "link /etc/hosts: " + point},
+		"Chattr":             {result(tree.Chattr("/etc/hosts", Attr{Mode: mode(0o600)})), "change attributes of /etc/hosts: " + point},
+		"Mkdir":              {result(tree.Mkdir("/mnt", 0o700)), "same"},
+		"Put below":          {put("/mnt/d/f", Attr{}), "changed"},
+		"Put new below":      {put("/mnt/e/f", Attr{Parents: 0o755}), "changed"},
+		"Put up below":       {put("/mnt/d/../../data/f", Attr{}), "changed"},
 	} {
 		if !strings.HasPrefix(got[0], got[1]) {
 			t.Errorf("%s: %s, want %s", what, got[0], got[1])
@@ -229,7 +229,7 @@ func TestTree_immutable(t *testing.T) {
 	for _, tt := range []struct{ name, flag, path, hint string }{
 		{"file", "i", "f", "is immutable (chattr -i to change it)"},
 		{"file to append to", "a", "f", "is append-only (chattr -a to change it)"},
-		{"folder", "i", ".", "its directory is immutable (chattr -i to change it)"},
+		{"directory", "i", ".", "its directory is immutable (chattr -i to change it)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir() // on a disk

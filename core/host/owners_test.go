@@ -19,24 +19,24 @@ func owners() []hostile {
 		must(s.t, os.Chmod(filepath.Join(s.root(), "tmp"), os.ModeSticky|0o777))
 	}
 	rows := []hostile{
-		{name: "a user's own folder", path: "/home/bob/f", read: "root/home/bob/f"},
-		{name: "a user's link to root's folder", path: "/home/bob/.config/f", no: stray,
+		{name: "a user's own directory", path: "/home/bob/f", read: "root/home/bob/f"},
+		{name: "a user's link to root's directory", path: "/home/bob/.config/f", no: stray,
 			build: func(s *site) { s.link("/etc", "root/home/bob/.config", bob) }},
-		{name: "a user's relative link to root's folder", path: "/home/bob/.config/f", no: stray,
+		{name: "a user's relative link to root's directory", path: "/home/bob/.config/f", no: stray,
 			build: func(s *site) { s.link("../../etc", "root/home/bob/.config", bob) }},
 		{name: "a user's link to the root", path: "/home/bob/l/etc/f", no: stray,
 			build: func(s *site) { s.link("/", "root/home/bob/l", bob) }},
-		{name: "a user's link to the folder above", path: "/home/bob/l/alice/f", no: stray,
+		{name: "a user's link to the directory above", path: "/home/bob/l/alice/f", no: stray,
 			build: func(s *site) { s.link("..", "root/home/bob/l", bob) }},
-		{name: "a user's link to another user's folder", path: "/home/bob/l/f", no: stray,
+		{name: "a user's link to another user's directory", path: "/home/bob/l/f", no: stray,
 			build: func(s *site) { s.link("/home/alice", "root/home/bob/l", bob) }},
-		{name: "a user's link to his own folder", path: "/home/bob/l/f", read: "root/home/bob/d/f",
+		{name: "a user's link to his own directory", path: "/home/bob/l/f", read: "root/home/bob/d/f",
 			build: func(s *site) {
 				s.folder("root/home/bob/d", bob)
 				s.file("root/home/bob/d/f", bob)
 				s.link("/home/bob/d", "root/home/bob/l", bob)
 			}},
-		{name: "a user's link to his own folder elsewhere", path: "/home/bob/l/f", read: "root/data/d/f",
+		{name: "a user's link to his own directory elsewhere", path: "/home/bob/l/f", read: "root/data/d/f",
 			build: func(s *site) {
 				s.folder("root/data/d", bob)
 				s.file("root/data/d/f", bob)
@@ -48,9 +48,9 @@ func owners() []hostile {
 			build: func(s *site) { s.link("/etc/f", "root/home/bob/l", bob) }},
 		{name: "a user's link to his own file", path: "/home/bob/l", attr: follow(Attr{}), read: "root/home/bob/f",
 			build: func(s *site) { s.link("/home/bob/f", "root/home/bob/l", bob) }},
-		{name: "a user's link to nothing in root's folder", path: "/home/bob/l", attr: follow(Attr{}), no: stray,
+		{name: "a user's link to nothing in root's directory", path: "/home/bob/l", attr: follow(Attr{}), no: stray,
 			build: func(s *site) { s.link("/etc/new", "root/home/bob/l", bob) }},
-		{name: "a user's link to nothing in his own folder", path: "/home/bob/l", attr: follow(Attr{}), no: "not exist", put: "root/home/bob/new",
+		{name: "a user's link to nothing in his own directory", path: "/home/bob/l", attr: follow(Attr{}), no: "not exist", put: "root/home/bob/new",
 			build: func(s *site) { s.link("new", "root/home/bob/l", bob) }},
 		{name: "a user's link by way of root's link", path: "/home/bob/l/f", no: stray,
 			build: func(s *site) { s.link("/etc", "root/opt/l", 0); s.link("/opt/l", "root/home/bob/l", bob) }},
@@ -61,40 +61,40 @@ func owners() []hostile {
 				s.link("/home/bob/f", "root/home/alice/l", alice)
 				s.link("/home/alice/l", "root/home/bob/l", bob)
 			}},
-		{name: "a user's link through root's folder and back", path: "/home/bob/l/f", read: "root/home/bob/f",
+		{name: "a user's link through root's directory and back", path: "/home/bob/l/f", read: "root/home/bob/f",
 			build: func(s *site) { s.link("../../etc/../home/bob", "root/home/bob/l", bob) }},
-		{name: "root's link in a user's folder", path: "/home/bob/l/f", no: stray,
+		{name: "root's link in a user's directory", path: "/home/bob/l/f", no: stray,
 			build: func(s *site) { s.link("/etc", "root/home/bob/l", 0) }},
-		{name: "root's link in a user's folder to the user's own", path: "/home/bob/l", attr: follow(Attr{}), read: "root/home/bob/f",
+		{name: "root's link in a user's directory to the user's own", path: "/home/bob/l", attr: follow(Attr{}), read: "root/home/bob/f",
 			build: func(s *site) { s.link("/home/bob/f", "root/home/bob/l", 0) }},
-		{name: "another user's link in a user's folder", path: "/home/bob/l", attr: follow(Attr{}), no: stray,
+		{name: "another user's link in a user's directory", path: "/home/bob/l", attr: follow(Attr{}), no: stray,
 			build: func(s *site) { s.link("/home/alice/f", "root/home/bob/l", alice) }},
-		{name: "root's link to a user's folder", path: "/opt/l/f", read: "root/home/bob/f",
+		{name: "root's link to a user's directory", path: "/opt/l/f", read: "root/home/bob/f",
 			build: func(s *site) { s.link("/home/bob", "root/opt/l", 0) }},
-		{name: "a user's link in root's folder", path: "/opt/l/f", no: stray,
+		{name: "a user's link in root's directory", path: "/opt/l/f", no: stray,
 			build: func(s *site) { s.link("/etc", "root/opt/l", bob) }},
-		{name: "root's folder in a user's", path: "/home/bob/d/f", no: stray,
+		{name: "root's directory in a user's", path: "/home/bob/d/f", no: stray,
 			build: func(s *site) { s.folder("root/home/bob/d", 0); s.file("root/home/bob/d/f", 0) }},
-		{name: "another user's folder in a user's", path: "/home/bob/d/f", no: stray,
+		{name: "another user's directory in a user's", path: "/home/bob/d/f", no: stray,
 			build: func(s *site) { s.folder("root/home/bob/d", alice); s.file("root/home/bob/d/f", alice) }},
-		{name: "deep in a user's folder", path: "/home/bob/d/e/f", no: stray,
+		{name: "deep in a user's directory", path: "/home/bob/d/e/f", no: stray,
 			build: func(s *site) {
 				s.folder("root/home/bob/d", bob)
 				s.folder("root/home/bob/d/e", 0)
 				s.file("root/home/bob/d/e/f", 0)
 			}},
-		{name: "root's file in a user's folder", path: "/home/bob/r", read: "root/home/bob/r",
+		{name: "root's file in a user's directory", path: "/home/bob/r", read: "root/home/bob/r",
 			build: func(s *site) { s.file("root/home/bob/r", 0) }},
-		{name: "a user's file in root's folder", path: "/etc/b", read: "root/etc/b",
+		{name: "a user's file in root's directory", path: "/etc/b", read: "root/etc/b",
 			build: func(s *site) { s.file("root/etc/b", bob) }},
-		{name: "up from a user's folder", path: "/home/bob/../alice/f", read: "root/home/alice/f"},
-		{name: "a link in a sticky folder to root's folder", path: "/tmp/l/f", no: stray,
+		{name: "up from a user's directory", path: "/home/bob/../alice/f", read: "root/home/alice/f"},
+		{name: "a symlink in a sticky directory to root's directory", path: "/tmp/l/f", no: stray,
 			build: func(s *site) { tmp(s); s.link("/etc", "root/tmp/l", bob) }},
-		{name: "a link in a sticky folder to the user's own", path: "/tmp/l/f", read: "root/home/bob/f",
+		{name: "a symlink in a sticky directory to the user's own", path: "/tmp/l/f", read: "root/home/bob/f",
 			build: func(s *site) { tmp(s); s.link("/home/bob", "root/tmp/l", bob) }},
-		{name: "root's link in a sticky folder", path: "/tmp/l/f", read: "root/etc/f",
+		{name: "root's link in a sticky directory", path: "/tmp/l/f", read: "root/etc/f",
 			build: func(s *site) { tmp(s); s.link("/etc", "root/tmp/l", 0) }},
-		{name: "root's folder in a user's in a sticky folder", path: "/tmp/b/d/f", no: stray,
+		{name: "root's directory in a user's in a sticky directory", path: "/tmp/b/d/f", no: stray,
 			build: func(s *site) {
 				tmp(s)
 				s.folder("root/tmp/b", bob)
@@ -229,7 +229,7 @@ func TestTempDir_isGivenAwayOnlyEmpty(t *testing.T) {
 	// As if bob had put root's folder in the place of the one just made.
 	tmp := &temp{fd: p.dir.fd}
 	if err := tmp.giveAway(bob, bob); err == nil {
-		t.Error("a folder that holds something was given away")
+		t.Error("a directory that holds something was given away")
 	}
 	if info, err := tree.Stat("/etc"); err != nil || info.UID != 0 {
 		t.Errorf("/etc belongs to %d, %v", info.UID, err)

@@ -192,13 +192,13 @@ func (w *write) home() (f folder, done func(), err error) {
 	}
 	p, err := w.view.walk(name+"/.", walkOptions{noLinks: w.attr.NoLinks})
 	if err != nil {
-		return folder{}, nil, fmt.Errorf("temporary folder %s: %w", name, err)
+		return folder{}, nil, fmt.Errorf("temporary directory %s: %w", name, err)
 	}
 	// Whoever may rename in it chooses what the file will be.
 	shared := p.info.mode&0o002 != 0 && p.info.mode&fs.ModeSticky == 0
 	if shared || !w.view.trusts(p.dir.uid) && p.dir.uid != w.place.dir.uid {
 		p.close()
-		return folder{}, nil, fmt.Errorf("temporary folder %s: others may replace files in it", name)
+		return folder{}, nil, fmt.Errorf("temporary directory %s: others may replace files in it", name)
 	}
 	return p.dir, p.close, nil
 }
@@ -234,7 +234,7 @@ func (w *write) replace(ctx context.Context, t *Tree, tmp *temp) (changed bool, 
 	}
 	err = tmp.rename(w.place.dir, w.place.name)
 	if errors.Is(err, unix.EXDEV) {
-		return false, fmt.Errorf("temporary folder %s is on another file system: %w", w.attr.Temp, err)
+		return false, fmt.Errorf("temporary directory %s is on another file system: %w", w.attr.Temp, err)
 	}
 	if err != nil {
 		return false, err
@@ -305,7 +305,7 @@ func (w *write) say(ctx context.Context, t *Tree, left []string) {
 		t.note("%s: the new content does not have the old one's %s", w.place.path, strings.Join(left, ", "))
 	}
 	if n := w.old.info.Links - 1; n > 0 {
-		t.note("%s: the old content stays under %d other name(s) (hard links)", w.place.path, n)
+		t.note("%s: the old content stays in %d other hard link(s)", w.place.path, n)
 	}
 	if where := bound(ctx, w.place.dir, w.place.name); where != "" {
 		t.note("%s: %s, still show the previous content: restart what uses them", w.place.path, where)

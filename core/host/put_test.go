@@ -111,14 +111,14 @@ func TestPut_refused(t *testing.T) {
 		{"special bits when fresh", "/etc/f", Attr{Fresh: 0o1644}, "more than permission bits"},
 		{"no parent", "/no/f", Attr{}, "no such file or directory"},
 		{"a file as parent", "/etc/f/g", Attr{Parents: 0o755}, "not a directory"},
-		{"a folder", "/etc", Attr{}, "is a folder, not a regular file"},
-		{"a folder by its slash", "/etc/f/", Attr{}, "not a directory"},
-		{"the root", "/", Attr{}, "names a folder"},
-		{"up", "/etc/..", Attr{}, "names a folder"},
+		{"a directory", "/etc", Attr{}, "is a directory, not a regular file"},
+		{"a directory by its slash", "/etc/f/", Attr{}, "not a directory"},
+		{"the root", "/", Attr{}, "names a directory"},
+		{"up", "/etc/..", Attr{}, "names a directory"},
 		{"empty", "", Attr{}, "invalid argument"},
 		{"a NUL", "/etc/f\x00g", Attr{}, "invalid argument"},
 		{"a name too long", "/etc/" + strings.Repeat("n", 256), Attr{}, "file name too long"},
-		{"no temporary folder", "/etc/g", Attr{Temp: "/tmp"}, "temporary folder /tmp: no such file"},
+		{"no temporary directory", "/etc/g", Attr{Temp: "/tmp"}, "temporary directory /tmp: no such file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestPut_check(t *testing.T) {
 			return err
 		}
 		if dir.Mode().Perm() != 0o700 {
-			t.Errorf("the folder of the copy has mode %v", dir.Mode())
+			t.Errorf("the directory of the copy has mode %v", dir.Mode())
 		}
 		// What a checker does to its copy is its own affair.
 		if err := os.WriteFile(filepath.Join(root, path), []byte("ruined"), 0o600); err != nil {
@@ -307,14 +307,14 @@ func TestPut_temporaryFolder(t *testing.T) {
 	}
 	changed, err := tree.Put(t.Context(), "/conf.d/f", strings.NewReader("x"), Attr{Temp: "/spool", Check: look})
 	if err != nil || !changed || seen != nil {
-		t.Errorf("Put = %v, %v, in the file's own folder lay %v", changed, err, seen)
+		t.Errorf("Put = %v, %v, in the file's own directory lay %v", changed, err, seen)
 	}
 	if err := os.Chmod(filepath.Join(root, "spool"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	_, err = tree.Put(t.Context(), "/conf.d/f", strings.NewReader("y"), Attr{Temp: "/spool"})
 	if err == nil || !strings.Contains(err.Error(), "others may replace") {
-		t.Errorf("Put = %v, want an error: everybody may rename in its temporary folder", err)
+		t.Errorf("Put = %v, want an error: everybody may rename in its temporary directory", err)
 	}
 }
 

@@ -186,6 +186,6 @@ func race(t *testing.T, s *site, a, b, path string) {
 		t.Errorf("too few to mean anything")
 	}
 	if diff := cmp.Diff(before, protected()); diff != "" {
-		t.Errorf("changed beyond bob's folder (-want +got):\n%s", diff)
+		t.Errorf("changed beyond bob's directory (-want +got):\n%s", diff)
 	}
 }

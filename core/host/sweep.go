@@ -123,7 +123,7 @@ func (s *sweeper) look(f folder, remove, deep bool) (n int, err error) {
 // tempsIn returns the temporary names in an open folder, and closes it. However
 // many others there are, they are not held in memory.
 func tempsIn(fd int) (temps []string, err error) {
-	dir := os.NewFile(uintptr(fd), "folder")
+	dir := os.NewFile(uintptr(fd), "directory")
 	for err == nil {
 		var names []string
 		names, err = dir.Readdirnames(1024)

@@ -77,7 +77,7 @@ func (t *Tree) remove(path string) (bool, error) {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
 	case errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST):
-		return false, errors.New("is a folder that still holds something")
+		return false, errors.New("is a directory that still holds something")
 	case err != nil:
 		return false, err
 	}
@@ -88,7 +88,7 @@ func (t *Tree) remove(path string) (bool, error) {
 func (f folder) reopen() (int, error) {
 	fd, err := openat(f.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open its folder: %w", err)
+		return -1, fmt.Errorf("open its directory: %w", err)
 	}
 	return fd, nil
 }
@@ -99,7 +99,7 @@ func (f folder) reopen() (int, error) {
 // those that were made are removed again.
 func (t *Tree) Mkdir(path string, mode fs.FileMode) (changed bool, err error) {
 	changed, err = t.mkdir(path, mode)
-	return changed, failed("make folder", path, err)
+	return changed, failed("make directory", path, err)
 }
 
 func (t *Tree) mkdir(path string, mode fs.FileMode) (made bool, err error) {
@@ -212,7 +212,7 @@ func (t *Tree) symlink(text, path string) (bool, error) {
 				return false, nil
 			}
 		case !p.info.mode.IsRegular():
-			return false, p.wrongKind(p.info, "a link or a regular file")
+			return false, p.wrongKind(p.info, "a symlink or a regular file")
 		}
 	}
 	if err := p.mayReplace(); err != nil {
@@ -269,7 +269,7 @@ func (t *Tree) chattr(path string, a Attr) (bool, error) {
 		return false, nil
 	}
 	if f.info.Links > 1 && !f.info.IsDir() {
-		return false, fmt.Errorf("has %d names (hard links), which would all change", f.info.Links)
+		return false, fmt.Errorf("has %d hard links, which would all change", f.info.Links)
 	}
 	if err := p.mayMend(); err != nil {
 		return false, err

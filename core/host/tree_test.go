@@ -37,13 +37,13 @@ func TestTree_Remove(t *testing.T) {
 	}{
 		{"a file", nil, "/etc/f", "changed", "root/etc/f"},
 		{"nothing", nil, "/etc/no", "same", ""},
-		{"nothing in no folder", nil, "/no/no", "same", ""},
+		{"nothing in no directory", nil, "/no/no", "same", ""},
 		{"nothing below a file", nil, "/etc/f/no", "same", ""},
-		{"a link and not what it leads to", func(s *site) { s.link("/data/f", "root/etc/l", 0) }, "/etc/l", "changed", "root/etc/l"},
-		{"through a link", func(s *site) { s.link("/data", "root/l", 0) }, "/l/f", "changed", "root/data/f"},
-		{"an empty folder", func(s *site) { s.folder("root/etc/d", 0) }, "/etc/d", "changed", "root/etc/d"},
-		{"a folder that holds something", nil, "/etc", "remove /etc: is a folder that still holds something", ""},
-		{"the root", nil, "/", "remove /: names a folder by its end, not by its name", ""},
+		{"a symlink and not what it leads to", func(s *site) { s.link("/data/f", "root/etc/l", 0) }, "/etc/l", "changed", "root/etc/l"},
+		{"through a symlink", func(s *site) { s.link("/data", "root/l", 0) }, "/l/f", "changed", "root/data/f"},
+		{"an empty directory", func(s *site) { s.folder("root/etc/d", 0) }, "/etc/d", "changed", "root/etc/d"},
+		{"a directory that holds something", nil, "/etc", "remove /etc: is a directory that still holds something", ""},
+		{"the root", nil, "/", "remove /: names a directory by its end, not by its name", ""},
 		{"a pipe", func(s *site) { must(s.t, unix.Mkfifo(filepath.Join(s.root(), "etc/p"), 0o600)) }, "/etc/p", "changed", "root/etc/p"},
 	}
 	for _, tt := range tests {
@@ -91,8 +91,8 @@ func TestTree_Mkdir(t *testing.T) {
 		{"with a slash", "/a/", 0o755, "changed", []string{"root/a"}},
 		{"there already, whatever its mode", "/etc", 0o700, "same", nil},
 		{"the root", "/", 0o700, "same", nil},
-		{"a file", "/etc/f", 0o700, "make folder /etc/f: /etc/f is a regular file, not a folder: not a directory", nil},
-		{"special bits", "/d", 0o1777, "make folder /d: mode 01777 has more than permission bits", nil},
+		{"a file", "/etc/f", 0o700, "make directory /etc/f: /etc/f is a regular file, not a directory: not a directory", nil},
+		{"special bits", "/d", 0o1777, "make directory /d: mode 01777 has more than permission bits", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -124,8 +124,8 @@ func TestTree_Symlink(t *testing.T) {
 		{"there already", func(s *site) { s.link("/data/f", "root/etc/l", 0) }, "/data/f", "/etc/l", "same"},
 		{"another text", func(s *site) { s.link("/data", "root/etc/l", 0) }, "/data/f", "/etc/l", "changed"},
 		{"in the place of a file", nil, "/data/f", "/etc/f", "changed"},
-		{"in the place of a folder", nil, "/data/f", "/etc", "link /etc: is a folder, not a link or a regular file"},
-		{"in no folder", nil, "/data/f", "/no/l", "link /no/l: no such file or directory"},
+		{"in the place of a directory", nil, "/data/f", "/etc", "link /etc: is a directory, not a symlink or a regular file"},
+		{"in no directory", nil, "/data/f", "/no/l", "link /no/l: no such file or directory"},
 		{"without a text", nil, "", "/etc/l", "link /etc/l: no such file or directory"},
 	}
 	for _, tt := range tests {
@@ -165,15 +165,15 @@ func TestTree_Chattr(t *testing.T) {
 		{"a file", nil, "/etc/f", Attr{Mode: mode(0o600)}, "changed", "root/etc/f", `-rw------- "root/etc/f" <nil>`},
 		{"a file that has it", nil, "/etc/f", Attr{Mode: mode(0o644)}, "same", "", ""},
 		{"nothing named", nil, "/etc/f", Attr{}, "same", "", ""},
-		{"a folder", nil, "/etc", Attr{Mode: mode(0o700)}, "changed", "root/etc", "drwx------"},
-		{"a sticky folder stays sticky", func(s *site) { must(s.t, os.Chmod(filepath.Join(s.root(), "etc"), fs.ModeSticky|0o777)) },
+		{"a directory", nil, "/etc", Attr{Mode: mode(0o700)}, "changed", "root/etc", "drwx------"},
+		{"a sticky directory stays sticky", func(s *site) { must(s.t, os.Chmod(filepath.Join(s.root(), "etc"), fs.ModeSticky|0o777)) },
 			"/etc", Attr{Mode: mode(0o755)}, "changed", "root/etc", "dtrwxr-xr-x"},
-		{"a link", func(s *site) { s.link("/data/f", "root/etc/l", 0) }, "/etc/l", Attr{Mode: mode(0o600)},
-			"change attributes of /etc/l: is a link, not a regular file", "", ""},
-		{"behind a link", func(s *site) { s.link("/data/f", "root/etc/l", 0) }, "/etc/l", Attr{Mode: mode(0o600), Last: Follow},
+		{"a symlink", func(s *site) { s.link("/data/f", "root/etc/l", 0) }, "/etc/l", Attr{Mode: mode(0o600)},
+			"change attributes of /etc/l: is a symlink, not a regular file", "", ""},
+		{"behind a symlink", func(s *site) { s.link("/data/f", "root/etc/l", 0) }, "/etc/l", Attr{Mode: mode(0o600), Last: Follow},
 			"changed", "root/data/f", `-rw------- "root/data/f" <nil>`},
 		{"several names", func(s *site) { must(s.t, os.Link(filepath.Join(s.root(), "etc/f"), filepath.Join(s.root(), "data/g"))) },
-			"/etc/f", Attr{Mode: mode(0o600)}, "change attributes of /etc/f: has 2 names (hard links), which would all change", "", ""},
+			"/etc/f", Attr{Mode: mode(0o600)}, "change attributes of /etc/f: has 2 hard links, which would all change", "", ""},
 		{"nothing", nil, "/no", Attr{Mode: mode(0o600)}, "change attributes of /no: file does not exist", "", ""},
 	}
 	for _, tt := range tests {
@@ -221,7 +221,7 @@ func TestView_asks(t *testing.T) {
 	if diff := cmp.Diff([]string{"f", "l"}, names); err != nil || diff != "" {
 		t.Errorf("List: %v %s", err, diff)
 	}
-	if names, err := v.List("/etc/f"); err == nil || !strings.Contains(err.Error(), "is a regular file, not a folder") {
+	if names, err := v.List("/etc/f"); err == nil || !strings.Contains(err.Error(), "is a regular file, not a directory") {
 		t.Errorf("List = %v, %v", names, err)
 	}
 	if text, err := v.Readlink("/etc/l"); err != nil || text != "../data/f" {
@@ -281,7 +281,7 @@ func TestView_replaced(t *testing.T) {
 		t.Errorf("nothing there: Replaced = %v, %v", got, err)
 	}
 	must(t, os.Mkdir(root, 0o755))
-	check("another folder", true)
+	check("another directory", true)
 	must(t, errors.Join(os.Remove(link), os.Symlink("root.old", link)))
 	check("the first one again", false)
 }

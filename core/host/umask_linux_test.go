@@ -72,7 +72,7 @@ func TestLock_immutable(t *testing.T) {
 	parts.Need(t, "root", "chattr")
 	for path, want := range map[string]string{
 		"run/keel/lock": "lock /run/keel/lock: is immutable (chattr -i to change it): operation not permitted",
-		"run":           "make folder /run/keel: its directory is immutable (chattr -i to change it): operation not permitted",
+		"run":           "make directory /run/keel: its directory is immutable (chattr -i to change it): operation not permitted",
 	} {
 		root := t.TempDir() // on a disk
 		create(t, filepath.Join(root, path, "../x"), "", 0o600)

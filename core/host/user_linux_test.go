@@ -62,20 +62,20 @@ func TestPut_asAUser(t *testing.T) {
 			return result(tree.Put(t.Context(), path, strings.NewReader(content), a))
 		}
 		for what, got := range map[string][2]string{
-			"own file":                    {put("/data/f", "new", Attr{}), "changed"},
-			"own file, own mode":          {put("/data/f", "new", Attr{Mode: mode(0o600)}), "changed"},
-			"new file in a new folder":    {put("/data/d/f", "new", Attr{Parents: 0o755}), "changed"},
-			"given to root":               {put("/data/new", "new", Attr{UID: id(0)}), "write /data/new: give it to 0:-1, which only root can: operation not permitted"},
-			"equal, given to root":        {put("/data/f", "new", Attr{UID: id(0)}), "write /data/f: give it to 0:65534, which only root can: operation not permitted"},
-			"root's file in own folder":   {put("/data/roots", "new", Attr{}), "write /data/roots: give it to 0:0, which only root can: operation not permitted"},
-			"the same, private":           {put("/data/roots", "new", Attr{Private: true}), "changed"},
-			"what cannot be read":         {put("/data/closed", "new", Attr{}), "write /data/closed: permission denied"},
-			"root's folder":               {put("/etc/f", "new", Attr{}), "permission denied"},
-			"own link to root's file":     {put("/data/l", "new", Attr{Last: Follow}), "permission denied"},
-			"another user's link":         {put("/home/bob/e/f", "new", Attr{}), "refused"},
-			"lock":                        {result(false, second2(tree.Lock(t.Context(), "test"))), "root " + s.root() + ": lock /run/keel/lock: make folder /run: permission denied: run keel as root, or as the owner of the root"},
-			"root's file, equal":          {put("/etc/f", "root/etc/f", Attr{}), "same"},
-			"another user's link, to his": {put("/home/bob/l/f", "root/home/bob/f", Attr{}), "same"},
+			"own file":                     {put("/data/f", "new", Attr{}), "changed"},
+			"own file, own mode":           {put("/data/f", "new", Attr{Mode: mode(0o600)}), "changed"},
+			"new file in a new directory":  {put("/data/d/f", "new", Attr{Parents: 0o755}), "changed"},
+			"given to root":                {put("/data/new", "new", Attr{UID: id(0)}), "write /data/new: give it to 0:-1, which only root can: operation not permitted"},
+			"equal, given to root":         {put("/data/f", "new", Attr{UID: id(0)}), "write /data/f: give it to 0:65534, which only root can: operation not permitted"},
+			"root's file in own directory": {put("/data/roots", "new", Attr{}), "write /data/roots: give it to 0:0, which only root can: operation not permitted"},
+			"the same, private":            {put("/data/roots", "new", Attr{Private: true}), "changed"},
+			"what cannot be read":          {put("/data/closed", "new", Attr{}), "write /data/closed: permission denied"},
+			"root's directory":             {put("/etc/f", "new", Attr{}), "permission denied"},
+			"own link to root's file":      {put("/data/l", "new", Attr{Last: Follow}), "permission denied"},
+			"another user's link":          {put("/home/bob/e/f", "new", Attr{}), "refused"},
+			"lock":                         {result(false, second2(tree.Lock(t.Context(), "test"))), "root " + s.root() + ": lock /run/keel/lock: make directory /run: permission denied: run keel as root, or as the owner of the root"},
+			"root's file, equal":           {put("/etc/f", "root/etc/f", Attr{}), "same"},
+			"another user's link, to his":  {put("/home/bob/l/f", "root/home/bob/f", Attr{}), "same"},
 		} {
 			if !strings.Contains(got[0], got[1]) {
 				t.Errorf("%s: %s, want %s", what, got[0], got[1])
@@ -144,7 +144,7 @@ func TestPut_secretIsNeverReadable(t *testing.T) {
 		{"new, mode 0600", 0, nil, Attr{Mode: mode(0o600)}, false},
 		{"new, private", 0, nil, Attr{Private: true, Fresh: 0o644}, false},
 		{"new, another owner", 0, nil, Attr{Mode: mode(0o600), UID: id(bob), GID: id(bob)}, false},
-		{"the folder hands on an ACL", 0, []string{"-d", "-m", "u:65534:rwx,o::rwx"}, Attr{Mode: mode(0o660)}, false},
+		{"the directory hands on an ACL", 0, []string{"-d", "-m", "u:65534:rwx,o::rwx"}, Attr{Mode: mode(0o660)}, false},
 		{"in the place of a public file", 0o666, nil, Attr{Mode: mode(0o600)}, false},
 		{"private in the place of a public file", 0o666, nil, Attr{Private: true}, false},
 		{"narrower than an ACL's others", 0o666, []string{"-m", "u:1:r"}, Attr{Mode: mode(0o600)}, false},

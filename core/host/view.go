@@ -184,7 +184,7 @@ func (v *View) list(path string) ([]string, error) {
 
 // namesIn returns the names in an open folder, sorted, and closes it.
 func namesIn(fd int) ([]string, error) {
-	dir := os.NewFile(uintptr(fd), "folder")
+	dir := os.NewFile(uintptr(fd), "directory")
 	names, err := dir.Readdirnames(-1)
 	if err := errors.Join(err, dir.Close()); err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (p *place) openFolder() (*file, error) {
 	case !p.there:
 		return nil, fs.ErrNotExist
 	case !p.info.IsDir():
-		return nil, p.wrongKind(p.info, "a folder")
+		return nil, p.wrongKind(p.info, "a directory")
 	}
 	return p.openAs(unix.O_DIRECTORY)
 }

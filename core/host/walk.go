@@ -71,7 +71,7 @@ func (p *place) admits(info Info) error {
 func (l leading) admits(path string, uid int) error {
 	for _, owner := range l.owners {
 		if owner != uid {
-			return fmt.Errorf("%s is a link that user %d made or may replace, and leads to %s of user %d: refused; name that path itself", l.path, owner, path, uid)
+			return fmt.Errorf("%s is a symlink that user %d made or may replace, and leads to %s of user %d: refused; name that path itself", l.path, owner, path, uid)
 		}
 	}
 	return nil
@@ -195,7 +195,7 @@ func (w *walk) enter(s step) error {
 			continue
 		}
 		if errors.Is(err, unix.ENOENT) && s.linked {
-			return fmt.Errorf("a link leads to %s, which is not there: %w", w.join(s.name), err)
+			return fmt.Errorf("a symlink leads to %s, which is not there: %w", w.join(s.name), err)
 		}
 		if !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) && !errors.Is(err, unix.EMLINK) {
 			return err
@@ -209,7 +209,7 @@ func (w *walk) enter(s step) error {
 		}
 		if info, err := lstatat(w.at.fd, s.name); err != nil || !info.IsDir() {
 			if err == nil {
-				err = fmt.Errorf("%s is %s, not a folder: %w", w.join(s.name), info.Kind(), unix.ENOTDIR)
+				err = fmt.Errorf("%s is %s, not a directory: %w", w.join(s.name), info.Kind(), unix.ENOTDIR)
 			}
 			return err
 		}
@@ -222,7 +222,7 @@ func (w *walk) enter(s step) error {
 // turn counts links and second looks, so that a walk comes to its end.
 func (w *walk) turn(name string) error {
 	if w.turns++; w.turns > maxLinks {
-		return fmt.Errorf("%s: more than %d links: %w", w.join(name), maxLinks, unix.ELOOP)
+		return fmt.Errorf("%s: more than %d symlinks: %w", w.join(name), maxLinks, unix.ELOOP)
 	}
 	return nil
 }
@@ -250,14 +250,14 @@ func (w *walk) mayEnter(parent folder, child Info, name string) error {
 	if w.view.trusts(parent.uid) || parent.uid == child.UID || onProc(parent) {
 		return nil
 	}
-	return fmt.Errorf("%s of user %d lies in a folder of user %d, who may have moved it there: refused; chown one of the two", w.join(name), child.UID, parent.uid)
+	return fmt.Errorf("%s of user %d lies in a directory of user %d, who may have moved it there: refused; chown one of the two", w.join(name), child.UID, parent.uid)
 }
 
 // link puts a link's text in front of what is still to walk.
 func (w *walk) link(name, text string, info Info) error {
 	path := w.join(name)
 	if w.opts.noLinks {
-		return fmt.Errorf("%s is a link, and none is allowed here", path)
+		return fmt.Errorf("%s is a symlink, and none is allowed here", path)
 	}
 	if err := w.turn(name); err != nil {
 		return err

@@ -25,7 +25,7 @@ func backends() *plugin.Registry[plugin.Backend] {
 		Kinds: []plugin.Kind{appliance.Kind()},
 	})
 	r.Register("jail", plugin.Backend{
-		Name: "jail", Summary: "keep jails; this version only judges their documents",
+		Name: "jail", Summary: "manage jails; this version only validates their documents",
 		Kinds: []plugin.Kind{jail.Kind()},
 	})
 	r.Register("kubernetes", plugin.Backend{

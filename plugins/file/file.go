@@ -45,9 +45,9 @@ func (Handler) Params() []handler.Param {
 		{Name: "group", Kind: "string",
 			Help: `The group by name, from the machine's own etc/group, or by number. Left out, a replaced file keeps its group.`},
 		{Name: "ensure", Kind: "enum:present|absent", Default: "present",
-			Help: `Whether the file is there. With absent a link is removed itself, not what it leads to.`},
+			Help: `Whether the file is there. With absent a symlink is removed itself, not what it leads to.`},
 		{Name: "link", Kind: "enum:follow|replace|refuse", Default: "follow",
-			Help: `What is done when path is a link: keep the file it leads to, put a file in its place, or refuse.`},
+			Help: `What is done when path is a symlink: keep the file it leads to, put a file in its place, or refuse.`},
 	}
 }
 
@@ -141,9 +141,9 @@ func remove(tree *host.Tree, w want) (changed bool, err error) {
 	case err != nil:
 		return false, err
 	case info.Mode().Type() == fs.ModeSymlink && w.link == host.Refuse:
-		return false, fmt.Errorf("remove %s: it is a link, and link: refuse forbids to touch it", w.path)
+		return false, fmt.Errorf("remove %s: it is a symlink, and link: refuse forbids to touch it", w.path)
 	case info.Mode().Type() != fs.ModeSymlink && !info.Mode().IsRegular():
-		return false, fmt.Errorf("remove %s: it is %s, and only files and links are removed: remove it by hand, or name another path",
+		return false, fmt.Errorf("remove %s: it is %s, and only files and symlinks are removed: remove it by hand, or name another path",
 			w.path, info.Kind())
 	}
 	return tree.Remove(w.path)

@@ -51,7 +51,7 @@ func TestEnsure_maskedUnit(t *testing.T) {
 
 	refused(t, root, params, "/etc/systemd/system/foo.service", "/dev/null", "a device")
 	r := observe(t, call(t, root, params))
-	if len(r) != 1 || r[0].Verdict != drift.Drift || r[0].Observed != "a link to /dev/null, a device" || !strings.Contains(r[0].Note, "link: replace") {
+	if len(r) != 1 || r[0].Verdict != drift.Drift || r[0].Observed != "a symlink to /dev/null, a device" || !strings.Contains(r[0].Note, "link: replace") {
 		t.Errorf("observed %+v", r)
 	}
 
@@ -160,7 +160,7 @@ func TestEnsure_symlinkIntoReadOnly(t *testing.T) {
 		"/etc/l":     "write /etc/l: the symlink /etc/l leads to /usr/f" + remount + ", or write link: replace to put a file in the symlink's place",
 		"/etc/d/f":   "write /etc/d/f: the symlink /etc/d leads to /usr/f" + remount,
 		"/etc/d/n":   "write /etc/d/n: the symlink /etc/d leads to /usr/n" + remount,
-		"/etc/d/n/f": "write /etc/d/n/f: make folder /usr/n: the symlink /etc/d leads to /usr/n" + remount,
+		"/etc/d/n/f": "write /etc/d/n/f: make directory /usr/n: the symlink /etc/d leads to /usr/n" + remount,
 		"/usr/f":     "write /usr/f" + remount,
 	} {
 		params := map[string]string{"path": path, "content": "new"}
@@ -330,7 +330,7 @@ func TestEnsure_linkOfAUser(t *testing.T) {
 	parts.Need(t, "root")
 	root := rooted(t, entry{path: "etc/shadow", content: "x"}, entry{path: "etc/motd", link: "shadow"})
 	check(t, os.Lchown(root+"/etc/motd", nobodyUID, nobodyUID))
-	refused(t, root, with(), "/etc/motd", "a link that user 65534 made")
+	refused(t, root, with(), "/etc/motd", "a symlink that user 65534 made")
 	if r := observe(t, call(t, root, with())); len(r) != 1 || r[0].Verdict != drift.NotRead {
 		t.Errorf("observed through it: %+v", r)
 	}

@@ -161,19 +161,19 @@ func TestHandler_contract(t *testing.T) {
 		New: func() handler.Handler { return New() },
 		Doc: "../../docs/spec/handlers.md",
 		Good: []contract.Good{
-			{Name: "a new file in a new folder", Params: with("path", "/etc/deep/down/motd")},
+			{Name: "a new file in a new directory", Params: with("path", "/etc/deep/down/motd")},
 			{Name: "other content", Params: with(), Setup: setup(entry{path: "etc/motd", content: "old\n"})},
 			{Name: "another mode", Params: with("mode", "0600"), Setup: setup(entry{path: "etc/motd", content: "hello\n"})},
 			{Name: "nothing to do", Params: with(), Setup: setup(entry{path: "etc/motd", content: "hello\n", mode: 0o640}), Met: true},
 			{Name: "everything named", Params: with(append(me, "mode", "640", "ensure", "present", "link", "refuse")...)},
 			{Name: "bytes that are no text", Params: with("-content", "contentBase64", "/wD+Cg==")},
 			{Name: "an empty file", Params: with("content", "")},
-			{Name: "through a link", Params: with(), Setup: setup(entry{path: "etc/motd", link: "/run/motd"}, entry{path: "run/motd", content: "old"})},
-			{Name: "through a link to nothing yet", Params: with(), Setup: setup(entry{path: "etc/motd", link: "../run/motd"}, entry{path: "run/"})},
-			{Name: "in place of a link", Params: with("link", "replace"), Setup: setup(entry{path: "etc/motd", link: "/run/motd"})},
-			{Name: "below a linked folder", Params: with("path", "/lib/x/motd"), Setup: setup(entry{path: "lib", link: "usr/lib"}, entry{path: "usr/lib/x/"})},
+			{Name: "through a symlink", Params: with(), Setup: setup(entry{path: "etc/motd", link: "/run/motd"}, entry{path: "run/motd", content: "old"})},
+			{Name: "through a symlink to nothing yet", Params: with(), Setup: setup(entry{path: "etc/motd", link: "../run/motd"}, entry{path: "run/"})},
+			{Name: "in place of a symlink", Params: with("link", "replace"), Setup: setup(entry{path: "etc/motd", link: "/run/motd"})},
+			{Name: "below a linked directory", Params: with("path", "/lib/x/motd"), Setup: setup(entry{path: "lib", link: "usr/lib"}, entry{path: "usr/lib/x/"})},
 			{Name: "no longer there", Params: with("-content", "ensure", "absent"), Setup: setup(entry{path: "etc/motd", content: "old"})},
-			{Name: "a link that is to go", Params: with("-content", "ensure", "absent"), Setup: setup(entry{path: "etc/motd", link: "/run/motd"})},
+			{Name: "a symlink that is to go", Params: with("-content", "ensure", "absent"), Setup: setup(entry{path: "etc/motd", link: "/run/motd"})},
 			{Name: "never there", Params: with("-content", "ensure", "absent"), Met: true},
 			{Name: "a secret", Params: with("content", secret), Sensitive: true},
 			{Name: "a secret that was public", Params: with("content", secret), Sensitive: true, Setup: setup(entry{path: "etc/motd", content: secret, mode: 0o644})},
@@ -272,7 +272,7 @@ func TestEnsure_links(t *testing.T) {
 			holds(t, filepath.Join(root, tt.file), "new", "0644")
 			for _, l := range tt.links {
 				if _, err := os.Readlink(filepath.Join(root, l)); err != nil {
-					t.Errorf("the link is gone: %v", err)
+					t.Errorf("the symlink is gone: %v", err)
 				}
 			}
 		})
@@ -286,21 +286,21 @@ func TestEnsure_refusals(t *testing.T) {
 		params []string
 		want   []string
 	}{
-		{"a folder", []entry{{path: "etc/f/"}}, nil, []string{"write /etc/f", "a folder"}},
-		{"a link to a folder", []entry{{path: "run/"}, {path: "etc/f", link: "/run"}}, nil, []string{"/etc/f", "/run", "a folder"}},
-		{"a link to a device that is not there", []entry{{path: "dev/"}, {path: "etc/f", link: "/dev/null"}}, nil, []string{"/etc/f", "/dev/null", "a device"}},
-		{"a link into a folder that is not there", []entry{{path: "etc/f", link: "/run/lost/f"}}, nil, []string{"/etc/f"}},
-		{"a link to itself", []entry{{path: "etc/f", link: "f"}}, nil, []string{"/etc/f", "links"}},
-		{"a link, when links are refused", []entry{{path: "run/f"}, {path: "etc/f", link: "/run/f"}}, []string{"link", "refuse"}, []string{"/etc/f", "a link"}},
-		{"a folder on the way is a file", []entry{{path: "etc", content: "x"}}, nil, []string{"/etc/f"}},
-		{"a name too long for the folder's system", nil, []string{"path", "/" + strings.Repeat("n", 255) + "/" + strings.Repeat("é", 128)}, []string{"path"}},
+		{"a directory", []entry{{path: "etc/f/"}}, nil, []string{"write /etc/f", "a directory"}},
+		{"a symlink to a directory", []entry{{path: "run/"}, {path: "etc/f", link: "/run"}}, nil, []string{"/etc/f", "/run", "a directory"}},
+		{"a symlink to a device that is not there", []entry{{path: "dev/"}, {path: "etc/f", link: "/dev/null"}}, nil, []string{"/etc/f", "/dev/null", "a device"}},
+		{"a symlink into a directory that is not there", []entry{{path: "etc/f", link: "/run/lost/f"}}, nil, []string{"/etc/f"}},
+		{"a symlink to itself", []entry{{path: "etc/f", link: "f"}}, nil, []string{"/etc/f", "links"}},
+		{"a symlink, when links are refused", []entry{{path: "run/f"}, {path: "etc/f", link: "/run/f"}}, []string{"link", "refuse"}, []string{"/etc/f", "a symlink"}},
+		{"a directory on the way is a file", []entry{{path: "etc", content: "x"}}, nil, []string{"/etc/f"}},
+		{"a name too long for the directory's system", nil, []string{"path", "/" + strings.Repeat("n", 255) + "/" + strings.Repeat("é", 128)}, []string{"path"}},
 		{"an unknown owner", []entry{{path: "etc/passwd", content: etcPasswd}}, []string{"owner", "mallory"}, []string{`owner: "mallory"`, "/etc/passwd", "give the number"}},
 		{"an owner without a number", []entry{{path: "etc/passwd", content: etcPasswd}}, []string{"owner", "empty"}, []string{`owner: "empty"`, "/etc/passwd"}},
 		{"an unknown group", []entry{{path: "etc/group", content: "root:x:0:\n"}}, []string{"group", "wheel"}, []string{`group: "wheel"`, "/etc/group"}},
 		{"no list of users", nil, []string{"owner", "root"}, []string{`owner:`, "/etc/passwd"}},
 		{"no list of users, and the file is there", []entry{{path: "etc/f", content: "new"}}, []string{"owner", "root"}, []string{`owner:`, "/etc/passwd"}},
-		{"removal of a folder", []entry{{path: "etc/f/"}}, []string{"ensure", "absent"}, []string{"remove /etc/f", "a folder", "by hand"}},
-		{"removal of a link, when links are refused", []entry{{path: "etc/f", link: "g"}}, []string{"ensure", "absent", "link", "refuse"}, []string{"remove /etc/f", "a link"}},
+		{"removal of a directory", []entry{{path: "etc/f/"}}, []string{"ensure", "absent"}, []string{"remove /etc/f", "a directory", "by hand"}},
+		{"removal of a symlink, when links are refused", []entry{{path: "etc/f", link: "g"}}, []string{"ensure", "absent", "link", "refuse"}, []string{"remove /etc/f", "a symlink"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -325,13 +325,13 @@ func TestEnsure_absent(t *testing.T) {
 		stays   []string
 	}{
 		{"a file", []entry{{path: "etc/f", content: "x"}, {path: "etc/g"}}, true, []string{"etc/g"}},
-		{"a link, not what it leads to", []entry{{path: "etc/f", link: "g"}, {path: "etc/g"}}, true, []string{"etc/g"}},
-		{"a link to a folder", []entry{{path: "etc/f", link: "d"}, {path: "etc/d/x"}}, true, []string{"etc/d/x"}},
-		{"a link to nothing", []entry{{path: "etc/f", link: "nowhere"}}, true, nil},
+		{"a symlink, not what it leads to", []entry{{path: "etc/f", link: "g"}, {path: "etc/g"}}, true, []string{"etc/g"}},
+		{"a symlink to a directory", []entry{{path: "etc/f", link: "d"}, {path: "etc/d/x"}}, true, []string{"etc/d/x"}},
+		{"a symlink to nothing", []entry{{path: "etc/f", link: "nowhere"}}, true, nil},
 		{"a mask of systemd", []entry{{path: "etc/f", link: "/dev/null"}}, true, nil},
 		{"nothing there", []entry{{path: "etc/g"}}, false, []string{"etc/g"}},
-		{"no folder there", nil, false, nil},
-		{"a file where its folder would be", []entry{{path: "etc", content: "x"}}, false, []string{"etc"}},
+		{"no directory there", nil, false, nil},
+		{"a file where its directory would be", []entry{{path: "etc", content: "x"}}, false, []string{"etc"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

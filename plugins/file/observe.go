@@ -125,13 +125,13 @@ func (l *look) other(declared any, info host.Info) {
 			l.leaf("content", declared, drift.Unread(err))
 			return
 		}
-		what, note = "a link to "+text, ""
+		what, note = "a symlink to "+text, ""
 		switch {
 		case l.want.link == host.Refuse:
-			note = "it is a link, and link: refuse forbids to touch it"
+			note = "it is a symlink, and link: refuse forbids to touch it"
 		case info.Mode().Type() != fs.ModeSymlink:
 			what += ", " + info.Kind()
-			note = "what the link leads to is no file: write link: replace to put a file in the link's place"
+			note = "what the symlink leads to is no file: write link: replace to put a file in the symlink's place"
 		}
 	}
 	l.leaf("content", declared, what)

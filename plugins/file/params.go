@@ -116,7 +116,7 @@ func (p *params) path(w *want) {
 	case len(v) >= maxPath:
 		p.fail("path", "is %d bytes long: the limit is %d", len(v), maxPath-1)
 	case path.Clean(v) == "/":
-		p.fail("path", "%s is the root folder: name a file", p.show(v))
+		p.fail("path", "%s is the root directory: name a file", p.show(v))
 	case path.Clean(v) != v:
 		p.fail("path", "%s is not in its shortest form: write %s", p.show(v), p.show(path.Clean(v)))
 	case host.OwnPath(v):
@@ -153,9 +153,9 @@ func (p *params) content(w *want) {
 	case text && coded:
 		p.fail("contentBase64", "content is set too: give one of the two")
 	case ensure == "absent" && text:
-		p.fail("content", "a file that is to be absent has none: remove content, or write ensure: present")
+		p.fail("content", "an absent file has no content: remove content, or write ensure: present")
 	case ensure == "absent" && coded:
-		p.fail("contentBase64", "a file that is to be absent has none: remove contentBase64, or write ensure: present")
+		p.fail("contentBase64", "an absent file has no content: remove contentBase64, or write ensure: present")
 	case ensure == "present" && !text && !coded:
 		p.fail("content", `is missing: set content or contentBase64 (content: "" makes an empty file), or write ensure: absent`)
 	}

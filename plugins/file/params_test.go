@@ -237,11 +237,11 @@ func TestHandler_claims(t *testing.T) {
 		params map[string]string
 		want   []string
 	}{
-		{"what a link leads to", map[string]string{"path": "/a"}, []string{"path:/a", "file:/a"}},
+		{"what a symlink leads to", map[string]string{"path": "/a"}, []string{"path:/a", "file:/a"}},
 		{"the same, said", map[string]string{"path": "/a", "link": "follow", "ensure": "present"}, []string{"path:/a", "file:/a"}},
-		{"a link to be replaced", map[string]string{"path": "/a", "link": "replace"}, []string{"path:/a"}},
+		{"a symlink to be replaced", map[string]string{"path": "/a", "link": "replace"}, []string{"path:/a"}},
 		{"no link", map[string]string{"path": "/a", "link": "refuse"}, []string{"path:/a"}},
-		{"a link to be removed", map[string]string{"path": "/a", "ensure": "absent"}, []string{"path:/a"}},
+		{"a symlink to be removed", map[string]string{"path": "/a", "ensure": "absent"}, []string{"path:/a"}},
 	} {
 		if got := New().Claims(tt.params); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

@@ -213,7 +213,7 @@ func TestKube_outage(t *testing.T) {
 		t.Errorf("the agent ended with %v", err)
 	}
 	// Neither away nor just started the server is a reason to change one's mind.
-	if bad := a.said.lines("visit failed"); len(bad) > 0 {
+	if bad := a.said.lines("run failed"); len(bad) > 0 {
 		t.Errorf("the outage made errors of what was known:\n%s", strings.Join(bad, "\n"))
 	}
 }

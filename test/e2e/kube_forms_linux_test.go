@@ -210,6 +210,6 @@ func TestKube_twoAgentsOnOneHost(t *testing.T) {
 		t.Errorf("journals are left: %s", left)
 	}
 	for i, a := range agents {
-		c.tell("agent %d changed %d times", i, len(a.said.lines("visit changed the machine")))
+		c.tell("agent %d changed %d times", i, len(a.said.lines("run changed the machine")))
 	}
 }

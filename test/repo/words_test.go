@@ -49,25 +49,8 @@ var terms = compile([][2]string{
 // unswept lists the files and directories that still use such words. It only
 // shrinks: an entry that no longer needs to be here fails the test.
 var unswept = []string{
-	"api",
-	"backends/appliance",
-	"backends/jail",
-	"backends/kubernetes",
-	"cmd/cli",
-	"core/drift",
-	"core/host",
 	"core/restart",
-	"deploy/kubernetes",
-	"plugins/all",
-	"plugins/example",
-	"plugins/file",
 	"docs/changes/unreleased",
-	"docs/cli/apply.md",
-	"docs/cli/diff.md",
-	"docs/cli/exit-codes.md",
-	"docs/cli/facts.md",
-	"docs/cli/node-agent.md",
-	"docs/cli/validate.md",
 	"docs/develop/performance.md",
 	"docs/spec/handlers.md",
 	"docs/spec/image.md",
@@ -75,6 +58,10 @@ var unswept = []string{
 	"docs/spec/node-agent.md",
 	"docs/spec/security.md",
 }
+
+// released lists words of output that scripts compare, see docs/cli/output.md. They
+// stay, where they are a whole string.
+var released = []string{"noted"}
 
 func compile(list [][2]string) (terms []term) {
 	for _, t := range list {
@@ -111,7 +98,7 @@ func pageWords(text string) string {
 }
 
 // messageHits finds words in the string literals of a Go file, but for import
-// paths and tags.
+// paths, tags and released words.
 func messageHits(name, src string) (found []hit, err error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, src, 0)
@@ -131,6 +118,9 @@ func messageHits(name, src string) (found []hit, err error) {
 			text, quoteErr := strconv.Unquote(n.Value)
 			if quoteErr != nil {
 				err = quoteErr
+			}
+			if slices.Contains(released, text) {
+				return true
 			}
 			for _, h := range hits(text) {
 				line := fset.Position(n.Pos()).Line
@@ -210,7 +200,7 @@ func TestHits_onlyWhereWordsAre(t *testing.T) {
 		t.Errorf("hits of a page (-want +got):\n%s", diff)
 	}
 
-	src := "package a\n\nimport _ \"folder/x\"\n\n// a folder\ntype folder struct {\n\tA int `json:\"folder\"`\n}\n\nvar a = `one\nfolder` + \"a mis\\x74ake\"\n"
+	src := "package a\n\nimport _ \"folder/x\"\n\n// a folder\ntype folder struct {\n\tA int `json:\"folder\"`\n}\n\nvar a = `one\nfolder` + \"a mis\\x74ake\" + \"noted\"\n"
 	got, err := messageHits("a.go", src)
 	if err != nil {
 		t.Fatal(err)

@@ -129,7 +129,7 @@ func TestAgent_statusesAreRemoved(t *testing.T) {
 			t.Errorf("%s: status %+v", name, s)
 		}
 		if info, err := os.Stat(w.settings.StateDir); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("%s: folder %v, %v", name, info.Mode(), err)
+			t.Errorf("%s: directory %v, %v", name, info.Mode(), err)
 		}
 	}
 	if strings.Contains(w.log.String(), "ERROR") {

@@ -77,7 +77,7 @@ func TestAgent_backsOff(t *testing.T) {
 	if diff := cmp.Diff([]int{2, 4, 8, 16, 32, 64, 128, 256, 512, 812, 1112}, tries); diff != "" {
 		t.Errorf("tries (-want +got):\n%s", diff)
 	}
-	if n := strings.Count(w.log.String(), "visit failed"); n != 1 {
+	if n := strings.Count(w.log.String(), "run failed"); n != 1 {
 		t.Errorf("the same error was logged %d times:\n%s", n, &w.log)
 	}
 	*w.Handler.Fail = nil
@@ -85,7 +85,7 @@ func TestAgent_backsOff(t *testing.T) {
 	if s := w.status(t, "a"); s.LastResult != v1alpha1.Success || w.content(t, "a") != "one" {
 		t.Errorf("status %+v, content %q", s, w.content(t, "a"))
 	}
-	if !strings.Contains(w.log.String(), "visit changed the machine") {
+	if !strings.Contains(w.log.String(), "run changed the machine") {
 		t.Errorf("log:\n%s", &w.log)
 	}
 }

@@ -49,7 +49,7 @@ func TestCluster_editedDuringAPass(t *testing.T) {
 	if n := w.visits("during-c") - visits; n != 1 {
 		t.Errorf("%d visits of what was edited, want 1", n)
 	}
-	if strings.Contains(w.log.String(), "visit failed\" target=during-c") {
+	if strings.Contains(w.log.String(), "run failed\" target=during-c") {
 		t.Errorf("log: %s", w.log.String())
 	}
 }

@@ -23,7 +23,7 @@ type edit struct {
 func (e *edit) note(name string, err error) {
 	e.names[name] = true
 	if e.mistake == nil && err != nil {
-		e.mistake = fmt.Errorf("missing in a file with a mistake: %w", err)
+		e.mistake = fmt.Errorf("missing in a file that has an error: %w", err)
 	}
 }
 
@@ -64,7 +64,7 @@ func (e *edit) datum(source string, doc v1alpha1.Document) {
 		}
 	}
 	if i := len(e.data); d.Err != nil && (i >= len(e.known.data) || !d.Same(e.known.data[i])) {
-		e.folder.log.Error("document has a mistake", "err", nodeconfig.OneLine(d.Fault()))
+		e.folder.log.Error("document is invalid", "err", nodeconfig.OneLine(d.Fault()))
 	}
 	e.data = append(e.data, d)
 	e.note(d.Data.Title(), d.Err)
@@ -100,6 +100,6 @@ func (f *folder) say(doc v1alpha1.Document, c *nodeconfig.Config) {
 	case c.Err == nil:
 		nodeconfig.Warn(f.log, c.Source, doc, f.handlers)
 	case c.Name == "":
-		f.log.Error("document has a mistake", "err", nodeconfig.OneLine(c.Fault()))
+		f.log.Error("document is invalid", "err", nodeconfig.OneLine(c.Fault()))
 	}
 }

@@ -50,7 +50,7 @@ func (a *agent) tell(name string, e *entry, was before, res drift.Result) {
 	case res.Err != nil && said != was.said:
 		event(corev1.EventTypeWarning, reasonFailed, said)
 	case res.Err == nil && was.said != "":
-		event(corev1.EventTypeNormal, reasonRecovered, "in order again")
+		event(corev1.EventTypeNormal, reasonRecovered, "recovered")
 	}
 	if e.pending && !was.pending {
 		event(corev1.EventTypeWarning, reasonRestartPending, "services wait for a restart that a change needs")

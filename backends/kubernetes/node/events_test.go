@@ -45,14 +45,14 @@ func TestAgent_tellsEvents(t *testing.T) {
 			*w.Handler.Fail = errors.New("disk on fire")
 			w.write(t, "x.yaml", strings.Replace(nodetest.Doc("x", "one"), "type: setting", "type: blind", 1))
 		}, time.Hour, []string{"x Normal Changed configuration applied", "x Warning Failed ensure path:/etc/x (applied): disk on fire"}},
-		{"it works again", func() { *w.Handler.Fail = nil }, time.Hour, []string{"x Normal Recovered in order again"}},
+		{"it works again", func() { *w.Handler.Fail = nil }, time.Hour, []string{"x Normal Recovered recovered"}},
 		{"another that wants the same", func() { w.write(t, "b.yaml", strings.Replace(nodetest.Doc("b", "one"), "/etc/b", "/etc/a", 1)) }, time.Hour,
 			[]string{"b Warning Conflict "}},
 		{"a service that fails to start", func() {
 			w.Systemd.Change(t, func(u *nodetest.Units) { u.Units["a.service"].Fails = 1 })
 			w.write(t, "c.yaml", strings.Replace(nodetest.Doc("c", "one"), "spec: {", "spec: {services: [a.service], ", 1))
 		}, poll, []string{"c Normal Changed configuration applied", "c Warning Failed ", "c Warning RestartPending services wait for a restart that a change needs"}},
-		{"and starts at the next try", func() {}, time.Minute, []string{"c Normal Changed services restarted", "c Normal Recovered in order again"}},
+		{"and starts at the next try", func() {}, time.Minute, []string{"c Normal Changed services restarted", "c Normal Recovered recovered"}},
 	} {
 		tt.do()
 		w.later(t, tt.wait)

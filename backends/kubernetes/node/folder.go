@@ -105,7 +105,7 @@ func (f *folder) compare() (c changes) {
 func (f *folder) scan(eager bool) (changed bool, err error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {
-		return false, fmt.Errorf("read folder %s: %w", f.dir, nodeconfig.Cause(err))
+		return false, fmt.Errorf("read directory %s: %w", f.dir, nodeconfig.Cause(err))
 	}
 	if f.files == nil {
 		f.files = map[string]*file{}

@@ -235,7 +235,7 @@ func TestFolder_waitsForAWriter(t *testing.T) {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	if f.complete() {
-		t.Error("the folder is whole although a file was not read")
+		t.Error("the directory is whole although a file was not read")
 	}
 	f.write(t, "a.yaml", whole)
 	f.poll(t)
@@ -312,7 +312,7 @@ func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
 			f.poll(t)
 			f.want(t, map[string]string{"a": "one (" + tt.err + ")", "b": "one (" + tt.err + ")"})
 			if f.complete() {
-				t.Error("the folder is whole")
+				t.Error("the directory is whole")
 			}
 			f.write(t, "a.yaml", tt.content+"\n# another\n")
 			f.poll(t)
@@ -323,7 +323,7 @@ func TestFolder_brokenFileIsNoRemoval(t *testing.T) {
 			f.poll(t)
 			f.want(t, map[string]string{"a": "one"})
 			if !f.complete() {
-				t.Error("the folder is not whole again")
+				t.Error("the directory is not whole again")
 			}
 		})
 	}
@@ -339,7 +339,7 @@ func TestFolder_oneBadDocument(t *testing.T) {
 	f.poll(t)
 	const mistake = `spec.type: unknown handler "seting": use blind or setting`
 	f.want(t, map[string]string{"a": "two", "b": "one (" + mistake + ")",
-		"c": "one (missing in a file with a mistake: " + mistake + ")"})
+		"c": "one (missing in a file that has an error: " + mistake + ")"})
 	if f.poll(t) {
 		t.Error("changed although nobody wrote")
 	}

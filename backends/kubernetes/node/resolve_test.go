@@ -412,7 +412,7 @@ func TestValidate_withFacts(t *testing.T) {
 		{w.settings.Facts, []string{"", "spec.params.value: line 1, column 4: .Node.Name is not known: nobody gave it: write it into the file of --facts",
 			"spec.configMaps[0]: ConfigMap default/app is in d.yaml and in h.yaml: remove one", "ConfigMap default/app is in d.yaml and in h.yaml: remove one", uper,
 			"params.path: must be absolute",
-			`spec.services[0]: "debian " is no name of a unit: use letters, digits and @ . _ : \ and, but not first, -`,
+			`spec.services[0]: "debian " is not a valid systemd unit name: use letters, digits and @ . _ : \ and, but not first, -`,
 			"line 4: data.text: must be a string, write text: \"7\"\nConfigMap default/app is in d.yaml and in h.yaml: remove one"}},
 	} {
 		w.Env.Facts = tt.facts

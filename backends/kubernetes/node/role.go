@@ -32,26 +32,26 @@ const (
 
 // settings of the agent. Those of one source are refused with the other.
 type settings struct {
-	Source string `flag:"source" enum:"kubernetes|dir" usage:"where NodeConfigs come from: the API server, or the files of a folder"`
+	Source string `flag:"source" enum:"kubernetes|dir" usage:"where NodeConfigs come from: the API server, or the files of a directory"`
 
 	NodeName         string   `flag:"node-name" usage:"name of this machine's Node (kubernetes)"`
 	Kubeconfig       string   `flag:"kubeconfig" usage:"file with the access to the API server; none: what a pod is given (kubernetes)"`
 	SourceNamespaces []string `flag:"source-namespaces" usage:"namespaces whose ConfigMaps and Secrets may be read; none: the agent's own (kubernetes)"`
 	Status           string   `flag:"status" enum:"map|node" usage:"where results go: into each NodeConfig, or into one NodeState of the node; none: map (kubernetes)"`
 
-	ConfigDir string `flag:"config-dir" usage:"folder with the files of NodeConfigs; none: /etc/keel/nodeconfigs (dir)"`
+	ConfigDir string `flag:"config-dir" usage:"directory with the files of NodeConfigs; none: /etc/keel/nodeconfigs (dir)"`
 	Facts     string `flag:"facts" usage:"file of what the machine itself cannot know, for templates and selectors (dir)"`
-	StateDir  string `flag:"state-dir" usage:"folder for the status of each NodeConfig; none: /var/lib/keel/node-agent (dir)"`
+	StateDir  string `flag:"state-dir" usage:"directory for the status of each NodeConfig; none: /var/lib/keel/node-agent (dir)"`
 
 	MetricsAddr string `flag:"metrics-addr" usage:"address that serves /metrics, 0: none; not given: :8080 (kubernetes), none (dir)"`
 	HealthAddr  string `flag:"health-addr" usage:"address that serves /healthz and /readyz, 0: none; not given: :8081 (kubernetes), none (dir)"`
 
-	HostRoot        string        `flag:"host-root" usage:"folder in which the machine's root file system lies; / is this machine"`
+	HostRoot        string        `flag:"host-root" usage:"directory of the machine's root file system; / is this machine"`
 	ExecMode        string        `flag:"exec-mode" enum:"auto|direct|chroot|nsenter" usage:"how commands reach the machine"`
-	DefaultInterval time.Duration `flag:"default-interval" usage:"time between two visits of a NodeConfig that names none"`
+	DefaultInterval time.Duration `flag:"default-interval" usage:"time between two runs of a NodeConfig that names none"`
 	FactsInterval   time.Duration `flag:"facts-interval" usage:"time between two collections of facts"`
-	LockTimeout     time.Duration `flag:"lock-timeout" usage:"how long a visit waits for another run of keel on the machine"`
-	Once            bool          `flag:"once" usage:"visit every NodeConfig once, print a line each, and end"`
+	LockTimeout     time.Duration `flag:"lock-timeout" usage:"how long a run waits for another run of keel on the machine"`
+	Once            bool          `flag:"once" usage:"reconcile every NodeConfig once, print a line each, and end"`
 	DryRun          bool          `flag:"dry-run" usage:"write nothing, and say what would be done"`
 }
 
@@ -78,7 +78,7 @@ func (s *settings) complete() error {
 		return invalid("node-name: is missing: give the name of this machine's Node; a pod has it from spec.nodeName")
 	case slices.ContainsFunc(s.SourceNamespaces, notNamespace):
 		i := slices.IndexFunc(s.SourceNamespaces, notNamespace)
-		return invalid("source-namespaces: %q is no name of a namespace: name each one that may be read; there is no sign for all", s.SourceNamespaces[i])
+		return invalid("source-namespaces: %q is not a valid namespace: name each namespace, there is no wildcard", s.SourceNamespaces[i])
 	case s.DefaultInterval < v1alpha1.MinInterval:
 		return invalid("default-interval: %w", v1alpha1.CheckInterval(s.DefaultInterval))
 	}
@@ -110,15 +110,15 @@ func (s *settings) Machine() (root, execMode string) { return s.HostRoot, s.Exec
 func Role() plugin.Role {
 	return plugin.Role{
 		Name:    "node-agent",
-		Summary: "keep a machine as NodeConfigs say",
-		Long: `Keep a machine as NodeConfigs say, and go on doing so: those of an API server, for
-the machine below a Kubernetes node, or those in the files of a folder.
+		Summary: "manage a machine as NodeConfigs say",
+		Long: `Manage a machine as NodeConfigs say, until it is stopped: those of an API server, for
+the machine below a Kubernetes node, or those in the files of a directory.
 
-New and edited NodeConfigs are visited at once, those of an API server within a
-minute, so that not all nodes begin together; all of them on their interval, and
-failed ones again after a growing pause. SIGTERM and Ctrl-C let the step that runs
-come to its end. With --once every NodeConfig is visited once, a line each is
-printed, and the exit code tells how it went.`,
+Keel reconciles new and edited NodeConfigs at once, those of an API server within a
+minute, so that not all nodes begin together. It reconciles all of them on their
+interval, and failed ones again after a growing pause. After SIGTERM or Ctrl-C the
+running step ends first. With --once Keel reconciles every NodeConfig once, prints a
+line each, and the exit code says how it went.`,
 		Example: "  keel node-agent --node-name worker-1\n" +
 			"  keel node-agent --source=dir --config-dir /etc/keel/nodeconfigs --host-root /\n" +
 			"  keel node-agent --source=dir --config-dir nodeconfigs --state-dir state --host-root root --once --dry-run",

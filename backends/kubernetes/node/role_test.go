@@ -86,10 +86,10 @@ func TestRole_once(t *testing.T) {
 			*w.Handler.Fail = errors.New("disk on fire")
 		}, "error     a: ensure path:/etc/a (value): disk on fire\nerror     c: DIR/c.yaml: params.path: must be absolute\n" +
 			"error     DIR/b.yaml: not valid YAML: line 1: did not find expected node content\n", 2},
-		{"no folder", func(w *agentWorld) { w.settings.ConfigDir = "/nowhere" }, "", 2},
+		{"no directory", func(w *agentWorld) { w.settings.ConfigDir = "/nowhere" }, "", 2},
 		{"no machine", func(w *agentWorld) { w.Env.Root = "/nowhere" }, "", 2},
 		{"a short interval", func(w *agentWorld) { w.settings.DefaultInterval = time.Second }, "", 3},
-		{"one folder for both", func(w *agentWorld) { w.settings.StateDir = w.settings.ConfigDir }, "", 3},
+		{"one directory for both", func(w *agentWorld) { w.settings.StateDir = w.settings.ConfigDir }, "", 3},
 		{"this machine, and not root", func(w *agentWorld) { w.Env.Root, w.Env.UID = "/", 1000 }, "", 15},
 		{"this machine through a link, and not root", func(w *agentWorld) {
 			link := filepath.Join(t.TempDir(), "link")
@@ -189,7 +189,7 @@ func TestAgent_dryRunLogsTheSteps(t *testing.T) {
 	w.settings.DryRun = true
 	w.write(t, "a.yaml", nodetest.Doc("a", "one"))
 	w.pass(t)
-	for _, want := range []string{`msg="visit would change the machine" target=a `, `msg="visit would take a step" target=a `, `step="ensure path:/etc/a (value)"`} {
+	for _, want := range []string{`msg="run would change the machine" target=a `, `msg="run would take a step" target=a `, `step="ensure path:/etc/a (value)"`} {
 		if !strings.Contains(w.log.String(), want) {
 			t.Errorf("the log does not hold %s:\n%s", want, w.log.String())
 		}
@@ -230,8 +230,8 @@ func TestSettings_sourceNamespaces(t *testing.T) {
 		want  string
 	}{
 		{"a name", "keel-system", ""},
-		{"a sign for all", "*", `source-namespaces: "*" is no name of a namespace: name each one that may be read; there is no sign for all`},
-		{"nothing", "", `source-namespaces: "" is no name of a namespace: name each one that may be read; there is no sign for all`},
+		{"a sign for all", "*", `source-namespaces: "*" is not a valid namespace: name each namespace, there is no wildcard`},
+		{"nothing", "", `source-namespaces: "" is not a valid namespace: name each namespace, there is no wildcard`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := Role().Settings().(*settings)

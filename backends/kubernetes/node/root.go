@@ -24,9 +24,9 @@ func (a *agent) arrive() {
 	case err != nil:
 		a.env.Log.Error("root cannot be opened; nothing is kept until it can", "root", a.env.Root, "err", err)
 	case replaced:
-		a.env.Log.Warn("another folder lies at the root's path, or is mounted there; everything is visited", "root", a.env.Root)
+		a.env.Log.Warn("another directory is at the root's path, or is mounted there; reconciling everything", "root", a.env.Root)
 	default:
-		a.env.Log.Info("root can be opened again; everything is visited", "root", a.env.Root)
+		a.env.Log.Info("root can be opened again; reconciling everything", "root", a.env.Root)
 	}
 	a.unreached = err
 	a.collected = time.Time{} // what is known of the other machine is not of this one

@@ -38,7 +38,7 @@ func TestAgent_anotherRoot(t *testing.T) {
 	if files, err := os.ReadDir(filepath.Join(w.Env.Root, nodeconfig.JournalDir)); err != nil || len(files) > 0 {
 		t.Errorf("journals of the new root: %v, %v", files, err)
 	}
-	if n := strings.Count(w.log.String(), "another folder lies at the root"); n != 1 {
+	if n := strings.Count(w.log.String(), "another directory is at the root"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, &w.log)
 	}
 	w.looks()

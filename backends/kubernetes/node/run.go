@@ -114,20 +114,20 @@ func (a *agent) log(e *entry, res drift.Result, took time.Duration) {
 	said := shown(res.Err)
 	switch {
 	case e.waits && said != e.said:
-		log.Info("visit waits", "err", said)
+		log.Info("run waits", "err", said)
 	case res.Err != nil && said != e.said:
-		log.Error("visit failed", "err", said, "restart-pending", e.pending)
+		log.Error("run failed", "err", said, "restart-pending", e.pending)
 	case a.settings.DryRun && nodeconfig.Acts(steps(res)):
-		log.Info("visit would change the machine")
+		log.Info("run would change the machine")
 		for _, step := range steps(res) {
-			log.Info("visit would take a step", "step", step.Text)
+			log.Info("run would take a step", "step", step.Text)
 		}
 	case res.Changed:
-		log.Info("visit changed the machine")
+		log.Info("run changed the machine")
 	case res.Err == nil && e.said != "":
-		log.Info("in order again")
+		log.Info("recovered")
 	default:
-		log.Debug("visit done", "err", said)
+		log.Debug("run done", "err", said)
 	}
 	e.said = said
 }
@@ -240,7 +240,7 @@ func (t *tally) count(err error) {
 func (t *tally) exit() error {
 	var errs []error
 	if t.failed > 0 {
-		errs = append(errs, fmt.Errorf("%d of %d visits failed", t.failed, t.visits))
+		errs = append(errs, fmt.Errorf("%d of %d runs failed", t.failed, t.visits))
 	}
 	if t.lost != nil {
 		errs = append(errs, fmt.Errorf("output was lost: %w", t.lost))

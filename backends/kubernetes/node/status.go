@@ -125,7 +125,7 @@ type statuses struct {
 func openStatuses(dir, configDir string, log *slog.Logger) (*statuses, error) {
 	path, err := filepath.Abs(dir)
 	if err != nil || dir == "" {
-		return nil, &plugin.Exit{Code: plugin.ExitInvalid, Err: errors.New("state-dir: name a folder")}
+		return nil, &plugin.Exit{Code: plugin.ExitInvalid, Err: errors.New("state-dir: name a directory")}
 	}
 	this, err := host.OpenTree("/")
 	if err != nil {
@@ -137,7 +137,7 @@ func openStatuses(dir, configDir string, log *slog.Logger) (*statuses, error) {
 	}
 	if state, err := os.Stat(path); err == nil {
 		if configs, err := os.Stat(configDir); err == nil && os.SameFile(state, configs) {
-			err := &plugin.Exit{Code: plugin.ExitInvalid, Err: fmt.Errorf("state-dir %s: is the config-dir too: name another folder", dir)}
+			err := &plugin.Exit{Code: plugin.ExitInvalid, Err: fmt.Errorf("state-dir %s: is the config-dir too: name another directory", dir)}
 			return nil, errors.Join(err, this.Close())
 		}
 	}
@@ -215,7 +215,7 @@ func (w *statuses) setAside(ctx context.Context, file string, why error) {
 		w.log.Error("status is broken and is replaced", "file", w.path(file), "err", why)
 		return
 	}
-	w.log.Error("status is broken; it is set aside and written anew", "file", w.path(file), "aside", w.path(file+broken), "err", why)
+	w.log.Error("status is broken; setting it aside and writing it again", "file", w.path(file), "aside", w.path(file+broken), "err", why)
 }
 
 // err never says anything: each status that cannot be written is logged.

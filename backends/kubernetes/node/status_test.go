@@ -44,7 +44,7 @@ func TestNews(t *testing.T) {
 		{"a failure", idle, bad, true},
 		{"the same failure", bad, bad, false},
 		{"another failure", bad, with(bad, func(s *v1alpha1.NodeStatus) { s.Message = "read-only" }), true},
-		{"in order again", bad, idle, true},
+		{"recovered", bad, idle, true},
 		{"another generation", idle, with(idle, func(s *v1alpha1.NodeStatus) { s.ObservedGeneration = 2 }), true},
 		{"another digest", idle, with(idle, func(s *v1alpha1.NodeStatus) { s.TriggerDigest = "b" }), true},
 		{"a pending restart", idle, with(idle, func(s *v1alpha1.NodeStatus) { s.RestartPending = true }), true},

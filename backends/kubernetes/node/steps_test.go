@@ -119,7 +119,7 @@ func TestNewConfig_judges(t *testing.T) {
 		"a bad parameter":     {"type: setting, params: {path: etc}", "params.path: must be absolute"},
 		"no template":         {"type: setting, params: {path: /etc/a, value: '{{ .Node'}", "spec.params.value: line 1: unclosed action"},
 		"an unknown function": {"type: setting, params: {path: /etc/a, value: '{{ uper }}'}", `spec.params.value: line 1: function "uper" not defined`},
-		"a bad unit":          {"type: setting, params: {path: /etc/a}, services: [a b]", `spec.services[0]: "a b" is no name of a unit`},
+		"a bad unit":          {"type: setting, params: {path: /etc/a}, services: [a b]", `spec.services[0]: "a b" is not a valid systemd unit name`},
 		"two mistakes":        {"type: setting, services: ['{{ uper }}']", "params.path: must be absolute\nspec.services[0]: "},
 	} {
 		doc := v1alpha1.ParseOne([]byte("apiVersion: keel.tlspu.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: a}\nspec: {" + tt.spec + "}\n"))

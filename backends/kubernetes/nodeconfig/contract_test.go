@@ -131,7 +131,7 @@ func TestValidate_judgesEachDocument(t *testing.T) {
 		`spec.type: unknown handler "seting": use blind or setting`,
 		"holds more than one document",
 		"metadata.name: a is the name in a.yaml too, so none of them is kept: rename or remove one",
-		`line 5: spec.services[0]: "a b" is no name of a unit: use letters, digits and @ . _ : \ and, but not first, -`,
+		`line 5: spec.services[0]: "a b" is not a valid systemd unit name: use letters, digits and @ . _ : \ and, but not first, -`,
 	} {
 		if got := Text(errs[i]); got != want {
 			t.Errorf("document %d: %q, want %q", i, got, want)

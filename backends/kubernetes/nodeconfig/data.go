@@ -81,7 +81,7 @@ func (s Dataset) Find(title string) (*v1alpha1.Data, error) {
 	case len(found) > 1:
 		return nil, fmt.Errorf("%s is in %s and in %s: remove one", title, found[0].source, found[1].source)
 	case !found[0].Known:
-		return nil, fmt.Errorf("%s has a mistake: %w", title, found[0].Fault())
+		return nil, fmt.Errorf("%s is invalid: %w", title, found[0].Fault())
 	}
 	return found[0].Data, nil
 }

@@ -45,7 +45,7 @@ func Gather(files *host.View, file string) (f facts.Facts, overruled []string, e
 // WarnOfFacts says which facts of a file have no effect.
 func WarnOfFacts(log *slog.Logger, overruled []string, file string) {
 	for _, fact := range overruled {
-		log.Warn("the machine itself tells another value of a fact; the file's has no effect", "fact", fact, "file", file)
+		log.Warn("ignoring fact from file: the host reports a different value", "fact", fact, "file", file)
 	}
 }
 
@@ -60,7 +60,7 @@ func eachLine(prefix string, err error) error {
 
 // factSettings are those of the subcommand facts.
 type factSettings struct {
-	Root   string `flag:"root" usage:"folder in which the machine's root file system lies"`
+	Root   string `flag:"root" usage:"directory of the machine's root file system"`
 	Facts  string `flag:"facts" usage:"file of what the machine itself cannot know"`
 	Output string `flag:"output" short:"o" enum:"text|json" usage:"form of the output"`
 }

@@ -65,7 +65,7 @@ func (c *Client) load(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		config, err := rest.InClusterConfig()
 		if errors.Is(err, rest.ErrNotInCluster) {
-			return nil, errors.New("this is no pod: name a file with kubeconfig, or keep the NodeConfigs of a folder with source=dir")
+			return nil, errors.New("this is not a pod: name a file with kubeconfig, or manage the NodeConfigs of a directory with source=dir")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read the pod's access to the API server: %w", err)

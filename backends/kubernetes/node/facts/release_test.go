@@ -66,7 +66,7 @@ func TestFromHost_findsTheRelease(t *testing.T) {
 		{"nowhere", map[string]string{"etc/hosts": ""}, ".OS.ID is not known: neither /etc/os-release nor /usr/lib/os-release is there"},
 		{"empty", map[string]string{"etc/os-release": ""}, ".OS.ID: this node has none"},
 		{"what cannot be read is not absent", map[string]string{"etc/os-release/x": "", "usr/lib/os-release": other},
-			".OS.ID is not known: read /etc/os-release: is a folder, not a regular file"},
+			".OS.ID is not known: read /etc/os-release: is a directory, not a regular file"},
 		{"larger than any", map[string]string{"etc/os-release": "ID=a\n" + strings.Repeat("#", maxRelease), "usr/lib/os-release": other},
 			".OS.ID is not known: read /etc/os-release: holds more than the 65536 bytes that are read"},
 	} {

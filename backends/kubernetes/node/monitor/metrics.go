@@ -96,25 +96,25 @@ func New(version string, handlers []string) *Metrics {
 	}
 	gauge := func(name, help string) prometheus.Gauge { return gauges(name, help).WithLabelValues() }
 
-	gauges("keel_build_info", "1; the labels tell which binary runs.", "version", "goversion").
+	gauges("keel_build_info", "1; the labels name the running binary.", "version", "goversion").
 		WithLabelValues(valid(version), runtime.Version()).Set(1)
 
-	m.runs = counter("keel_runs_total", "Visits of NodeConfigs that ended.", "handler")
-	m.failures = counter("keel_failures_total", "Visits that ended with an error.", "handler")
-	m.waits = counter("keel_waits_total", "Visits that were put off, which is no failure.", "handler")
-	m.changes = counter("keel_changes_total", "Visits that changed something on the machine, failed or not.", "handler")
+	m.runs = counter("keel_runs_total", "Runs of NodeConfigs that ended.", "handler")
+	m.failures = counter("keel_failures_total", "Runs that ended with an error.", "handler")
+	m.waits = counter("keel_waits_total", "Runs that were put off, which is no failure.", "handler")
+	m.changes = counter("keel_changes_total", "Runs that changed something on the machine, failed or not.", "handler")
 	m.restarts = counter("keel_restarts_total", "Services restarted, and proven to have been.", "handler")
 	m.duration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "keel_run_duration_seconds", Help: "How long visits took, with waiting for the machine's lock.", Buckets: buckets(),
+		Name: "keel_run_duration_seconds", Help: "How long runs took, including the wait for the machine's lock.", Buckets: buckets(),
 	}, []string{"handler"})
 	m.registry.MustRegister(m.duration)
 
-	m.success = gauges("keel_nodeconfig_success", "1 if the last visit succeeded, 0 if it failed.", "nodeconfig")
-	m.succeeded = gauges("keel_nodeconfig_last_success_timestamp_seconds", "When a visit last succeeded.", "nodeconfig")
+	m.success = gauges("keel_nodeconfig_success", "1 if the last run succeeded, 0 if it failed.", "nodeconfig")
+	m.succeeded = gauges("keel_nodeconfig_last_success_timestamp_seconds", "When a run last succeeded.", "nodeconfig")
 	m.pending = gauges("keel_nodeconfig_restart_pending", "1 while services wait for a restart that a change needs.", "nodeconfig")
 
 	m.facts = gauge("keel_facts_collected_timestamp_seconds", "When facts were last collected; 0 before the first time.")
-	m.queue = gauge("keel_queue_depth", "NodeConfigs that are due and not visited yet; those that wait do not count.")
+	m.queue = gauge("keel_queue_depth", "NodeConfigs that are due and not reconciled yet; those that wait do not count.")
 	m.writes = counter("keel_api_writes_total", "Writes to the API server.", "kind", "result")
 	m.reachable = gauges("keel_api_server_reachable", "1 while the API server answers and takes results, 0 while it does not.")
 	m.sourceErrors = gauges("keel_source_errors", "Files and documents of the directory that are not readable as NodeConfigs.")

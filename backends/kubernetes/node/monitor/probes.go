@@ -92,10 +92,10 @@ func (p *Pulse) Alive(now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last.IsZero() {
-		return errors.New("the loop of visits has not begun")
+		return errors.New("the reconcile loop has not begun")
 	}
 	if since := now.Sub(p.last); since > p.within {
-		return fmt.Errorf("the loop of visits stands still since %s, for %s; it was to go on within %s",
+		return fmt.Errorf("the reconcile loop stands still since %s, for %s; the limit is %s",
 			p.last.UTC().Format(time.RFC3339), since.Round(time.Second), p.within)
 	}
 	return nil

@@ -82,13 +82,13 @@ func TestPulse(t *testing.T) {
 		at      time.Time
 		wantErr string
 	}{
-		{"never turned", &Pulse{}, noon, "the loop of visits has not begun"},
+		{"never turned", &Pulse{}, noon, "the reconcile loop has not begun"},
 		{"just now", turned(time.Minute), noon, ""},
 		{"within its time", turned(time.Minute), noon.Add(time.Minute), ""},
 		{"a long visit", turned(time.Hour), noon.Add(59 * time.Minute), ""},
 		{"a clock that was set back", turned(time.Minute), noon.Add(-time.Hour), ""},
 		{"stands still", turned(time.Minute), noon.Add(61 * time.Second),
-			"the loop of visits stands still since 2026-10-15T12:00:00Z, for 1m1s; it was to go on within 1m0s"},
+			"the reconcile loop stands still since 2026-10-15T12:00:00Z, for 1m1s; it was to go on within 1m0s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
