@@ -11,16 +11,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the README shows of make test is in the form in which this program prints,
+// What testing.md shows of make test is in the form in which this program prints,
 // but for lines that are left out, and names packages and tests that exist.
 func TestReadme_showsTheReport(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+	readme, err := os.ReadFile("../../docs/develop/testing.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, block, ok := strings.Cut(string(readme), "```\n$ make test\n")
 	if !ok {
-		t.Fatal("README.md has no block that starts with $ make test")
+		t.Fatal("testing.md has no block that starts with $ make test")
 	}
 	block, _, _ = strings.Cut(block, "```\n")
 	block = regexp.MustCompile(`(?m)^ *…\n`).ReplaceAllString(block, "") // what is left out
@@ -61,7 +61,7 @@ func TestReadme_showsTheReport(t *testing.T) {
 	}
 	report.close()
 	if diff := cmp.Diff(numberless(out.String()), numberless(block)); diff != "" {
-		t.Errorf("make test prints (-), README.md shows (+):\n%s", diff)
+		t.Errorf("make test prints (-), testing.md shows (+):\n%s", diff)
 	}
 }
 
@@ -70,7 +70,7 @@ func exists(t *testing.T, pkg string, tests ...string) {
 	t.Helper()
 	files, err := filepath.Glob("../../" + pkg + "/*_test.go")
 	if err != nil || len(files) == 0 {
-		t.Errorf("README.md names %s, in which there are no tests: %v", pkg, err)
+		t.Errorf("testing.md names %s, in which there are no tests: %v", pkg, err)
 	}
 	var all strings.Builder
 	for _, file := range files {
@@ -82,7 +82,7 @@ func exists(t *testing.T, pkg string, tests ...string) {
 	}
 	for _, test := range tests {
 		if !strings.Contains(all.String(), "\nfunc "+test+"(") {
-			t.Errorf("README.md names %s of %s, which is not there", test, pkg)
+			t.Errorf("testing.md names %s of %s, which is not there", test, pkg)
 		}
 	}
 }
