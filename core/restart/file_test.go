@@ -71,7 +71,7 @@ func TestFile_broken(t *testing.T) {
 		{"a list", "[]", "holds no record"},
 		{"more than one", good + good, "holds more than a record"},
 		{"rubbish behind it", good + "x", "holds more than a record"},
-		{"a key of a later version", `{"phase": "restarting", "order": []}`, `unknown field "order"`},
+		{"a key of a later version", `{"phase": "restarting", "later": []}`, `unknown field "later"`},
 		{"restarting without units", `{"phase": "restarting"}`, "phase restarting without units"},
 		{"restarting, and units are null", `{"phase": "restarting", "units": null}`, "phase restarting without units"},
 		{"no phase", `{}`, `phase ""`},

@@ -22,6 +22,20 @@ func (l loads) Run(_ context.Context, c command.Cmd) ([]byte, error) {
 	return []byte(state), nil
 }
 
+// TestOnly (A7, A9): what is not declared any more is not required, nor is its reload.
+func TestOnly(t *testing.T) {
+	m := &memory{open: true, rec: restart.Record{Phase: restart.Restarting, Units: map[string]string{"a": "1", "b": "1"}, Reload: true}}
+	for _, declared := range [][]string{{"b"}, nil} {
+		if err := restart.Only(t.Context(), m, declared); err != nil {
+			t.Error(err)
+		}
+	}
+	want := []string{"restarting map[b:1] reload=true", "restarting map[] reload=false"}
+	if diff := cmp.Diff(want, m.saved); diff != "" {
+		t.Errorf("saved (-want +got):\n%s", diff)
+	}
+}
+
 func TestForgive(t *testing.T) {
 	const missing, loaded = "LoadState=not-found\n", "LoadState=loaded\n"
 	tests := []struct {

@@ -88,10 +88,42 @@ func TestProve(t *testing.T) {
 			wantErr: []string{"it was restarted and failed (signal)"},
 		},
 		{
-			name:    "a start limit gives no new id",
+			name: "a start limit does not leave the unit down",
+			rec:  record(restart.Restarting, "a.service=old"),
+			script: []recorded.Exchange{
+				show("a.service", running("old")), fails(restarts("a.service"), exit(1, limitHit)), show("a.service", unit("simple", "failed", "start-limit-hit", "old")),
+				do("reset-failed", "--", "a.service"), do("start", "--", "a.service"), show("a.service", running("new")),
+			},
+		},
+		{
+			name: "a start limit that is met again",
+			rec:  record(restart.Restarting, "a.service=old"),
+			script: []recorded.Exchange{
+				show("a.service", running("old")), fails(restarts("a.service"), exit(1, limitHit)), show("a.service", unit("simple", "failed", "start-limit-hit", "old")),
+				do("reset-failed", "--", "a.service"), fails(do("start", "--", "a.service"), exit(1, limitHit)), show("a.service", unit("simple", "failed", "start-limit-hit", "old")),
+			},
+			wantErr: []string{"Job for a.service failed."},
+		},
+		{
+			name:   "an ExecCondition that is not met",
+			rec:    record(restart.Restarting, "a.service=old"),
+			script: []recorded.Exchange{show("a.service", running("old")), restarts("a.service"), show("a.service", unit("simple", "inactive", "exec-condition", "new"))},
+			saved:  []string{"restarting map[] reload=false"},
+		},
+		{
+			name:    "a unit that refuses to be stopped by hand",
 			rec:     record(restart.Restarting, "a.service=old"),
-			script:  []recorded.Exchange{show("a.service", unit("simple", "failed", "exit-code", "old")), fails(restarts("a.service"), exit(1, limitHit)), show("a.service", unit("simple", "failed", "start-limit-hit", "old"))},
-			wantErr: []string{"restart a.service: run systemctl restart -- a.service: exit status 1: Job for a.service failed."},
+			script:  []recorded.Exchange{show("a.service", running("old")), fails(restarts("a.service"), exit(4, refusesStop)), show("a.service", running("old"))},
+			saved:   []string{"restarting map[] reload=false"},
+			wantErr: []string{"RefuseManualStop=yes", "remove it from services"},
+		},
+		{
+			name: "in the order of the record",
+			rec:  restart.Record{Phase: restart.Restarting, Units: map[string]string{"z.service": "old", "a.service": "old"}, Order: []string{"z.service", "a.service"}},
+			script: []recorded.Exchange{
+				show("z.service", running("old")), restarts("z.service"), show("z.service", running("new")),
+				show("a.service", running("old")), restarts("a.service"), show("a.service", running("new")),
+			},
 		},
 		{
 			name:    "a restart that did not end is not known",
@@ -149,15 +181,16 @@ func TestProve(t *testing.T) {
 			saved:  []string{"restarting map[] reload=false"},
 		},
 		{
-			name:    "a service that ends at once and is forgotten",
-			rec:     record(restart.Restarting, "a.service=old"),
-			script:  []recorded.Exchange{show("a.service", running("old")), restarts("a.service"), show("a.service", unit("simple", "inactive", "success", ""))},
-			wantErr: []string{"it was restarted and is inactive"},
+			name:   "a condition that is not met, of a unit that is forgotten",
+			rec:    record(restart.Restarting, "a.service=old"),
+			script: []recorded.Exchange{show("a.service", running("old")), restarts("a.service"), show("a.service", unit("simple", "inactive", "success", ""))},
+			saved:  []string{"restarting map[] reload=false"},
 		},
 		{
 			name:    "a service that ends at once",
 			rec:     record(restart.Restarting, "a.service=old"),
 			script:  []recorded.Exchange{show("a.service", running("old")), restarts("a.service"), show("a.service", unit("simple", "inactive", "success", "new"))},
+			saved:   []string{"restarting map[] reload=false"},
 			wantErr: []string{"it was restarted and has ended"},
 		},
 		{
@@ -189,15 +222,16 @@ func TestProve(t *testing.T) {
 			name:    "masked",
 			rec:     record(restart.Restarting, "a.service="),
 			script:  []recorded.Exchange{show("a.service", notLoaded), fails(restarts("a.service"), exit(1, isMasked)), show("a.service", notLoaded)},
-			wantErr: []string{"Unit a.service is masked."},
+			saved:   []string{"restarting map[] reload=false"},
+			wantErr: []string{"Unit a.service is masked.", "unmask it"},
 		},
 		{
-			name: "a unit that the change has made",
+			name: "a unit that the change has made is not started",
 			rec:  restart.Record{Phase: restart.Restarting, Units: map[string]string{"a.service": ""}, Reload: true},
 			script: []recorded.Exchange{
-				show("a.service", notLoaded), do("daemon-reload"), restarts("a.service"), show("a.service", running("new")),
+				show("a.service", notLoaded), do("daemon-reload"), show("a.service", stopped),
 			},
-			saved: []string{"restarting map[a.service:] reload=false"},
+			saved: []string{"restarting map[a.service:] reload=false", "restarting map[] reload=false"},
 		},
 		{
 			name:    "a chroot that systemctl ignores",

@@ -25,6 +25,7 @@ const (
 type Record struct {
 	Phase  string            `json:"phase"`
 	Units  map[string]string `json:"units"`
+	Order  []string          `json:"order,omitempty"`  // names in Units, in the order of their restarts; others follow
 	Why    string            `json:"why,omitempty"`    // for kata, the content's digest
 	Reload bool              `json:"reload,omitempty"` // one daemon-reload before the first restart
 }
@@ -41,7 +42,8 @@ type Journal interface {
 
 // Changed says that the change was made: it reads the units' ids and saves the
 // record as "restarting". Without a record, or in that phase already, it does
-// nothing. It restarts nothing and need not be called before Prove; who keeps
+// nothing. A unit that is inactive and has not failed leaves the record: nothing runs
+// as it was before, and Keel starts no units. It restarts nothing and need not be called before Prove; who keeps
 // other work between the change and the restarts calls it in between.
 func Changed(ctx context.Context, run command.Runner, j Journal) error {
 	rec, ok, err := load(ctx, j)
@@ -64,8 +66,10 @@ func Changed(ctx context.Context, run command.Runner, j Journal) error {
 // failed reload does. Without a record Prove does nothing.
 //
 // A oneshot that systemd forgets once it has ended has no id to compare: its
-// restart's exit code is the proof. So is it for a unit that does not start
-// because a condition of its own is not met: nothing runs as it was before.
+// restart's exit code is the proof. So is it for any unit that is inactive after it
+// and that systemd forgot, or whose condition is not met: nothing runs as it was
+// before. What no other try can cure is said once, and leaves the record: a unit that
+// ends at once, that is masked, or that refuses to be stopped by hand.
 func Prove(ctx context.Context, run command.Runner, j Journal) error {
 	rec, ok, err := load(ctx, j)
 	if err != nil || !ok {
@@ -78,7 +82,7 @@ func Prove(ctx context.Context, run command.Runner, j Journal) error {
 	}
 	p := prover{run: run, journal: j, rec: &rec}
 	var failed []error
-	for _, name := range slices.Sorted(maps.Keys(rec.Units)) {
+	for _, name := range rec.Names() {
 		err := p.unit(ctx, name)
 		if err == nil {
 			continue
@@ -91,7 +95,7 @@ func Prove(ctx context.Context, run command.Runner, j Journal) error {
 	if len(failed) > 0 {
 		return errors.Join(failed...)
 	}
-	if err := p.reload(ctx); err != nil {
+	if _, err := p.reload(ctx); err != nil {
 		return err
 	}
 	return j.Clear(ctx)
@@ -108,6 +112,22 @@ func load(ctx context.Context, j Journal) (Record, bool, error) {
 	}
 	rec.Units = maps.Clone(rec.Units)
 	return rec, true, nil
+}
+
+// Names gives the units in the order of their restarts.
+func (r Record) Names() []string {
+	var names []string
+	for _, name := range r.Order {
+		if _, ok := r.Units[name]; ok && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Units)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (r Record) valid() error {
@@ -135,12 +155,15 @@ func (r Record) readable() error {
 // changed reads the ids, all of them or none: an id that was not read must not
 // be taken for that of a unit which does not run.
 func changed(ctx context.Context, run command.Runner, j Journal, rec *Record) error {
-	for _, name := range slices.Sorted(maps.Keys(rec.Units)) {
+	for _, name := range rec.Names() {
 		s, err := look(ctx, run, name)
 		if err != nil {
 			return fmt.Errorf("restart %s: %w", name, err)
 		}
 		rec.Units[name] = s.id
+		if s.stopped() {
+			delete(rec.Units, name)
+		}
 	}
 	rec.Phase = Restarting
 	return j.Save(ctx, *rec)

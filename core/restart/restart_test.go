@@ -50,6 +50,7 @@ const (
 	jobFailed           = "Job for a.service failed because the control process exited with error code.\nSee \"systemctl status a.service\" and \"journalctl -xeu a.service\" for details.\n"
 	isMasked            = "Failed to restart a.service: Unit a.service is masked.\n"
 	noSuchUnit          = "Failed to restart a.service: Unit a.service not found.\n"
+	refusesStop         = "Failed to restart a.service: Operation refused, unit a.service may be requested by dependency only (it is configured to refuse manual start/stop).\n"
 	limitHit            = "Job for a.service failed.\nSee \"systemctl status a.service\" and \"journalctl -xeu a.service\" for details.\n"
 )
 
@@ -72,11 +73,14 @@ func running(id string) string { return unit("simple", "active", "success", id) 
 // notLoaded is the answer for a unit that is absent, masked or broken.
 var notLoaded = unit("", "inactive", "success", "")
 
+// stopped is the answer for a unit that is there and does not run.
+var stopped = "LoadState=loaded\n" + unit("simple", "inactive", "success", "old")
+
 const skipped = "Type=simple\nResult=success\nActiveState=inactive\nConditionResult=no\nConditionTimestampMonotonic=992441586\nInvocationID=old\n"
 
 func show(name, answer string) recorded.Exchange {
 	return recorded.Exchange{Cmd: command.Cmd{Argv: []string{"systemctl", "show", "-p",
-		"ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID", "--", name}}, Stdout: answer}
+		"LoadState,ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID", "--", name}}, Stdout: answer}
 }
 
 func fails(x recorded.Exchange, err error) recorded.Exchange {
@@ -181,6 +185,7 @@ func TestChanged(t *testing.T) {
 		saved  []string
 	}{
 		{"ids are read and saved", &memory{rec: record(restart.Ensuring, "a.service"), open: true}, []recorded.Exchange{show("a.service", running("a1"))}, []string{"restarting map[a.service:a1] reload=false"}},
+		{"what is stopped is not to be restarted", &memory{rec: record(restart.Ensuring, "a.service", "b.service"), open: true}, []recorded.Exchange{show("a.service", stopped), show("b.service", "LoadState=loaded\n"+unit("simple", "failed", "exit-code", "b1"))}, []string{"restarting map[b.service:b1] reload=false"}},
 		{"a second call reads nothing", &memory{rec: record(restart.Restarting, "a.service=a1"), open: true}, nil, nil},
 		{"no record", &memory{}, nil, nil},
 	}

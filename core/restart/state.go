@@ -11,7 +11,7 @@ import (
 )
 
 // properties are what state needs, as systemctl's -p takes them.
-const properties = "ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID"
+const properties = "LoadState,ActiveState,Type,Result,ConditionResult,ConditionTimestampMonotonic,InvocationID"
 
 // reaching is how commands reach a machine that runs.
 const reaching = "use exec mode nsenter from a pod (hostPID, privileged), direct on the machine itself"
@@ -24,6 +24,7 @@ const noSystemctl = "the machine's root has no systemctl: install systemd there,
 
 // state is what systemd says of a unit.
 type state struct {
+	load      string // LoadState
 	id        string // InvocationID; empty when it never ran, or is forgotten since
 	active    string
 	kind      string // Type of a service
@@ -41,9 +42,17 @@ func (s state) succeeded() bool {
 }
 
 // skipped reports whether systemd did not start the unit because a condition
-// of it is not met, which to systemd is no failure.
+// of it, or a command of ExecCondition, is not met, which to systemd is no failure.
 func (s state) skipped() bool {
-	return s.active == "inactive" && s.result == "success" && s.judged && s.condition == "no"
+	unmet := s.result == "success" && s.judged && s.condition == "no"
+	return s.active == "inactive" && (unmet || s.result == "exec-condition")
+}
+
+// stopped reports whether nothing of the unit runs, and none of its runs failed. A
+// oneshot is inactive when it has done its work, which may be to do again.
+func (s state) stopped() bool {
+	there := s.load == "loaded" || s.load == "masked"
+	return there && s.active == "inactive" && s.kind != "oneshot"
 }
 
 // look asks for a unit's state as it is now.
@@ -68,6 +77,7 @@ func look(ctx context.Context, run command.Runner, name string) (state, error) {
 		}
 	}
 	return state{
+		load:      said["LoadState"],
 		id:        said["InvocationID"],
 		active:    said["ActiveState"],
 		kind:      said["Type"],

@@ -1,10 +1,12 @@
 package restart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/tlspu/keel/core/command"
@@ -46,8 +48,13 @@ func (p *prover) unit(ctx context.Context, name string) error {
 // restart restarts a unit and proves it. Whether the unit can be restarted at all
 // systemd says best, once it has read its unit files.
 func (p *prover) restart(ctx context.Context, name string) error {
-	if err := p.reload(ctx); err != nil {
+	if reloaded, err := p.reload(ctx); err != nil {
 		return err
+	} else if reloaded && p.rec.Units[name] == "" {
+		// The change may have made the unit, which Keel does not start.
+		if s, err := look(ctx, p.run, name); err != nil || s.stopped() {
+			return cmp.Or(err, p.drop(ctx, name, nil))
+		}
 	}
 	_, failed := p.run.Run(ctx, command.Cmd{Argv: []string{"systemctl", "restart", "--", name}, Timeout: unitTime})
 	if exit := new(command.ExitError); failed != nil && !errors.As(failed, &exit) {
@@ -55,19 +62,22 @@ func (p *prover) restart(ctx context.Context, name string) error {
 	}
 	old := p.rec.Units[name]
 	s, err := look(ctx, p.run, name)
+	if err == nil && failed != nil && s.result == limited && !s.newer(old) {
+		s, failed, err = p.unlimited(ctx, name)
+	}
 	switch {
 	case err != nil:
 		return errors.Join(failed, err)
 	case s.newer(old):
 		return p.settle(ctx, name, s, failed)
 	case failed != nil:
+		if advice := hopeless(failed); advice != "" {
+			return p.drop(ctx, name, fmt.Errorf("%w: %s", failed, advice))
+		}
 		return explain(failed)
-	case s.id == "" && s.succeeded(), s.skipped():
+	case s.id == "" && s.active == "inactive", s.skipped():
 		// No id will ever tell the next Prove, so the record must.
-		delete(p.rec.Units, name)
-		return p.save(ctx)
-	case s.active == "inactive":
-		return errors.New("it was restarted and is inactive: it ended at once, or a condition of it is not met: see systemctl status")
+		return p.drop(ctx, name, nil)
 	}
 	return fmt.Errorf("systemctl says that it restarted it, and the unit, %s, still has InvocationID %q: it was not restarted", s.active, old)
 }
@@ -83,8 +93,10 @@ func (p *prover) settle(ctx context.Context, name string, s state, failed error)
 			return nil
 		case s.active == "failed":
 			return p.failed(ctx, name, s, failed)
+		case s.skipped():
+			return p.drop(ctx, name, nil)
 		case s.active == "inactive":
-			return errors.New("it was restarted and has ended: a unit that is to be restarted must stay active: see systemctl status")
+			return p.drop(ctx, name, errors.New("it was restarted and has ended: see systemctl status, and remove it from services unless it should stay active; it is not restarted again"))
 		}
 		select {
 		case <-poll.C:
@@ -115,16 +127,53 @@ func (p *prover) failed(ctx context.Context, name string, s state, said error) e
 	return err
 }
 
-// reload makes systemd read its unit files, once a record.
-func (p *prover) reload(ctx context.Context) error {
+// limited is the Result of a unit that systemd does not start for its start limit.
+const limited = "start-limit-hit"
+
+// unlimited starts a unit that the start limit keeps down: the restart has stopped
+// it. It is tried once, so that a unit that fails at each start meets its limit.
+func (p *prover) unlimited(ctx context.Context, name string) (s state, failed, err error) {
+	for _, verb := range []string{"reset-failed", "start"} {
+		_, failed = p.run.Run(ctx, command.Cmd{Argv: []string{"systemctl", verb, "--", name}, Timeout: unitTime})
+		if exit := new(command.ExitError); failed != nil && !errors.As(failed, &exit) {
+			return s, nil, failed
+		}
+	}
+	s, err = look(ctx, p.run, name)
+	return s, failed, err
+}
+
+// hopeless says what to do about a refusal that no other try can cure.
+func hopeless(failed error) string {
+	exit := new(command.ExitError)
+	switch {
+	case !errors.As(failed, &exit):
+		return ""
+	case strings.Contains(exit.Stderr, " is masked"):
+		return "unmask it, or remove it from services; it is not restarted again for this change"
+	case strings.Contains(exit.Stderr, "may be requested by dependency only"):
+		return "systemd refuses to stop it by hand (RefuseManualStop=yes): restart the machine, or the unit in the way its package documents, and remove it from services; it is not restarted again for this change"
+	}
+	return ""
+}
+
+// drop takes a unit out of the record, and returns err.
+func (p *prover) drop(ctx context.Context, name string, err error) error {
+	delete(p.rec.Units, name)
+	return cmp.Or(p.save(ctx), err)
+}
+
+// reload makes systemd read its unit files, once a record, and reports whether it
+// did.
+func (p *prover) reload(ctx context.Context) (bool, error) {
 	if !p.rec.Reload {
-		return nil
+		return false, nil
 	}
 	if _, err := p.run.Run(ctx, command.Cmd{Argv: []string{"systemctl", "daemon-reload"}, Timeout: unitTime}); err != nil {
-		return &stop{fmt.Errorf("nothing is restarted before systemd has read its unit files: %w", explain(err))}
+		return false, &stop{fmt.Errorf("nothing is restarted before systemd has read its unit files: %w", explain(err))}
 	}
 	p.rec.Reload = false
-	return p.save(ctx)
+	return true, p.save(ctx)
 }
 
 func (p *prover) save(ctx context.Context) error {

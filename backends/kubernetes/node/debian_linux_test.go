@@ -64,7 +64,7 @@ spec:
 			t.Fatal(err)
 		}
 		rec, open, err := restart.NewFile(m.Tree, nodeconfig.JournalDir+"/motd.json").Load(t.Context())
-		if diff := cmp.Diff(restart.Record{Phase: restart.Ensuring, Units: map[string]string{"cron.service": ""}, Reload: true}, rec); err != nil || !open || diff != "" {
+		if diff := cmp.Diff(restart.Record{Phase: restart.Ensuring, Units: map[string]string{"cron.service": ""}, Order: []string{"cron.service"}, Reload: true}, rec); err != nil || !open || diff != "" {
 			t.Errorf("pass %d: journal open %v, %v (-want +got):\n%s", pass, open, err, diff)
 		}
 		if s := w.status(t, "motd"); !s.RestartPending {

@@ -1,14 +1,67 @@
 package nodeconfig
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/nodetest"
 )
+
+// TestTarget_inTheOrderListed (A8).
+func TestTarget_inTheOrderListed(t *testing.T) {
+	w := newWorld(t)
+	if res := w.ensure(t, settingDoc+"  services: [b.service, a.service]\n"); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	w.Restarts(t, "daemon-reload", "restart b.service", "restart a.service")
+}
+
+// TestTarget_stoppedUnitIsNotStarted (A3): a failed one is restarted.
+func TestTarget_stoppedUnitIsNotStarted(t *testing.T) {
+	w := newWorld(t)
+	w.Systemd.Change(t, func(u *nodetest.Units) {
+		u.Units["a.service"].Active = "inactive"
+		u.Units["b.service"].Active = "failed"
+	})
+	if res := w.ensure(t, settingDoc+services); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	w.Restarts(t, "daemon-reload", "restart b.service")
+	if res := w.ensure(t, settingDoc+services); res.Err != nil || res.Changed {
+		t.Errorf("second run: changed %t, error %v", res.Changed, res.Err)
+	}
+}
+
+// forgetful accepts a change that does not last, as chmod on vfat.
+type forgetful struct{ nodetest.Setting }
+
+func (forgetful) Observe(_ context.Context, l handler.Look) (declared, observed drift.State, err error) {
+	path := drift.Path{"mode"}
+	return drift.State{{Path: path, Value: "0600"}}, drift.State{{Path: path, Value: "0700"}}, nil
+}
+
+func (forgetful) Ensure(context.Context, handler.Call) (bool, error) { return true, nil }
+
+// TestTarget_changeThatDoesNotLast (A1) restarts nothing, and leaves no record.
+func TestTarget_changeThatDoesNotLast(t *testing.T) {
+	w := newWorld(t)
+	w.Env.Handlers = plugin.NewRegistry[handler.Handler]("handler")
+	w.Env.Handlers.Register("setting", forgetful{w.Handler})
+	for range 2 {
+		if res := w.ensure(t, settingDoc+services); res.Err == nil {
+			t.Error("no error")
+		}
+		w.Restarts(t)
+		if _, open := w.record(t); open {
+			t.Error("a record is left")
+		}
+	}
+}
 
 // TestTarget_oneRestartForAPass (A2): what several NodeConfigs of a pass need is one
 // restart, proven for each. One whose change failed keeps no other from it.

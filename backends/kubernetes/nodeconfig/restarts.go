@@ -41,26 +41,32 @@ func (r restarts) leaf(ctx context.Context) (declared, observed drift.Leaf) {
 	return declared, observed
 }
 
-// prove is the step that restarts units and proves it; declared are those that the
-// NodeConfig names now.
-func (r restarts) prove(units map[string]string, declared []string) drift.Step {
+// prove is the step that restarts units and proves it. only takes out of the journal
+// what is not to be restarted any more.
+func (r restarts) prove(units []string, only func(context.Context) error) drift.Step {
 	return drift.Step{
-		Text:   "restart " + list(units),
+		Text:   "restart " + strings.Join(units, ", "),
 		Writes: []drift.Path{{RestartLeaf}},
 		Late:   true, // one restart serves all NodeConfigs of a pass
 		Do: func(ctx context.Context) (bool, error) {
-			_, open, err := r.journal.Load(ctx)
-			if err != nil || !open {
+			if _, open, err := r.journal.Load(ctx); err != nil || !open {
 				return false, err
 			}
 			defer r.forget()
-			if err := restart.Forgive(ctx, r.run, r.journal, declared); err != nil {
+			if err := only(ctx); err != nil {
 				return false, err
+			}
+			rec, open, err := r.journal.Load(ctx)
+			if err != nil {
+				return false, err
+			}
+			if !open {
+				return true, nil
 			}
 			if err := restart.Prove(ctx, r.run, r.journal); err != nil {
 				return false, err
 			}
-			r.proved(len(units))
+			r.proved(len(rec.Units))
 			return true, nil
 		},
 	}
@@ -77,10 +83,6 @@ func (r restarts) refuse(report drift.Report, err error) drift.Step {
 		step.Writes = append(step.Writes, f.Path)
 	}
 	return step
-}
-
-func list(units map[string]string) string {
-	return strings.Join(slices.Sorted(maps.Keys(units)), ", ")
 }
 
 // A leftover is the journal of a NodeConfig that is gone, or no longer says what
@@ -102,7 +104,9 @@ func (l leftover) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error
 	case err != nil:
 		return []drift.Step{l.refuse(r, err)}, nil
 	case open:
-		return []drift.Step{l.prove(rec.Units, nil)}, nil
+		return []drift.Step{l.prove(rec.Names(), func(ctx context.Context) error {
+			return restart.Forgive(ctx, l.run, l.journal, nil)
+		})}, nil
 	}
 	return nil, nil
 }

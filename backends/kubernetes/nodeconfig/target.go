@@ -2,8 +2,9 @@ package nodeconfig
 
 import (
 	"context"
-	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/restart"
@@ -64,15 +65,15 @@ func (t *target) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error)
 	others := slices.DeleteFunc(slices.Clone(r), func(f drift.Finding) bool { return f.Path.String() == RestartLeaf })
 	if open && others.Settled() {
 		if rec.Phase == restart.Restarting {
-			return []drift.Step{t.prove(rec.Units, t.services)}, nil
+			return []drift.Step{t.prove(rec.Names(), t.only)}, nil
 		}
 		others = r // the handler's step is for the restarts' sake
 	}
 	steps, err := t.Planner.Plan(ctx, others)
-	if err != nil || !open && len(t.services) == 0 || !Acts(steps) {
+	if err != nil || len(t.services) == 0 && !open || !Acts(steps) {
 		return steps, err
 	}
-	return t.around(steps, rec, open), nil
+	return t.around(r, steps, rec, open), nil
 }
 
 // Acts reports whether any step does something.
@@ -82,12 +83,12 @@ func Acts(steps []drift.Step) bool {
 
 // around puts the handler's steps between those of the journal. before is the
 // record that was there, when there was one.
-func (t *target) around(steps []drift.Step, before restart.Record, open bool) []drift.Step {
+func (t *target) around(r drift.Report, steps []drift.Step, before restart.Record, open bool) []drift.Step {
 	units := map[string]string{}
-	for _, unit := range slices.Concat(t.services, slices.Collect(maps.Keys(before.Units))) {
+	for _, unit := range t.services {
 		units[unit] = ""
 	}
-	names := list(units)
+	names := strings.Join(t.services, ", ")
 	field := "nodeconfig " + t.ID()
 	save := drift.Step{
 		Field:  field,
@@ -95,7 +96,7 @@ func (t *target) around(steps []drift.Step, before restart.Record, open bool) []
 		Writes: []drift.Path{{RestartLeaf}},
 		Blind:  true,
 		Do: func(ctx context.Context) (bool, error) {
-			return false, t.journal.Save(ctx, restart.Record{Phase: restart.Ensuring, Units: units, Reload: true})
+			return false, t.journal.Save(ctx, restart.Record{Phase: restart.Ensuring, Units: units, Order: t.services, Reload: true})
 		},
 	}
 	made := false
@@ -111,8 +112,12 @@ func (t *target) around(steps []drift.Step, before restart.Record, open bool) []
 		Field: field,
 		Text:  "note what must be restarted",
 		Do: func(ctx context.Context) (bool, error) {
+			same, err := made && t.same(ctx, r), ctx.Err()
+			if err != nil {
+				return false, err
+			}
 			switch {
-			case made || open && before.Phase == restart.Ensuring:
+			case made && !same || open && before.Phase == restart.Ensuring:
 				return false, restart.Changed(ctx, t.run, t.journal)
 			case open: // nothing new: what was proven already stays so
 				return false, t.journal.Save(ctx, before)
@@ -120,7 +125,7 @@ func (t *target) around(steps []drift.Step, before restart.Record, open bool) []
 			return false, t.journal.Clear(ctx)
 		},
 	}
-	prove := t.prove(units, t.services)
+	prove := t.prove(t.services, t.only)
 	prove.Field = field
 	if do := prove.Do; save.Blind {
 		prove.Do = func(ctx context.Context) (bool, error) {
@@ -129,6 +134,31 @@ func (t *target) around(steps []drift.Step, before restart.Record, open bool) []
 		}
 	}
 	return slices.Concat([]drift.Step{save}, ensure, []drift.Step{settle, prove})
+}
+
+// only is what a run does first with a journal: a unit that is not listed any more is
+// not required any more.
+func (t *target) only(ctx context.Context) error { return restart.Only(ctx, t.journal, t.services) }
+
+// same reports whether every leaf that drifted before still does, as it did: such a
+// change did not last, as chmod does not on some file systems, and needs no restart.
+func (t *target) same(ctx context.Context, before drift.Report) bool {
+	declared, observed, err := t.Planner.Observe(ctx)
+	if err != nil {
+		return false
+	}
+	after := t.Compare(declared, observed)
+	drifts := 0
+	for _, f := range before {
+		if f.Verdict != drift.Drift || f.Path.String() == RestartLeaf {
+			continue
+		}
+		drifts++
+		if !slices.ContainsFunc(after, func(g drift.Finding) bool { return reflect.DeepEqual(f, g) }) {
+			return false
+		}
+	}
+	return drifts > 0
 }
 
 // noting is the handler's step s in another field; it sets made when it changed
