@@ -16,7 +16,7 @@ func TestAgent_factsOfTheMachineCountMore(t *testing.T) {
 	if got := w.content(t, "a"); got != "debian 13" {
 		t.Errorf("content %q", got)
 	}
-	if n := strings.Count(w.log.String(), "the machine itself tells another value"); n != 1 {
+	if n := strings.Count(w.log.String(), "the host reports a different value"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, &w.log)
 	}
 }
