@@ -37,7 +37,7 @@ func TestReadHostname(t *testing.T) {
 		{"a link inside", tree{"etc/hostname": "-> /srv/name", "srv/name": "blog\n"}, "blog"},
 		{"a link to nothing", tree{"etc/hostname": "-> /srv/name"}, "absent: ROOT/etc/hostname leads to /srv/name: not present"},
 		{"a link into run", tree{"etc/hostname": "-> ../run/name"}, "offline: ROOT/etc/hostname leads to /run/name, which is written at run time: not present"},
-		{"a link to itself", tree{"etc/hostname": "-> hostname"}, "malformed: ROOT/etc/hostname not readable: /etc/hostname: more than 40 links: too many levels of symbolic links"},
+		{"a link to itself", tree{"etc/hostname": "-> hostname"}, "malformed: ROOT/etc/hostname not readable: /etc/hostname: more than 40 symlinks: too many levels of symbolic links"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			root := tt.tree.write(t)

@@ -157,7 +157,7 @@ func TestReadNameservers_interfaces(t *testing.T) {
 		},
 		{
 			"what cannot be read is not passed over", tree{"etc/network/interfaces": "source /etc/network/*/eth0\n", "etc/network/a/eth0": options, "etc/network/b": "-> b"},
-			"malformed: ROOT/etc/network/b/eth0 not readable: /etc/network/b: more than 40 links: too many levels of symbolic links",
+			"malformed: ROOT/etc/network/b/eth0 not readable: /etc/network/b: more than 40 symlinks: too many levels of symbolic links",
 		},
 		{
 			"octal", tree{"etc/network/interfaces": "iface eth0 inet manual\n dns-nameservers 192.0.2.053\n"},
@@ -191,7 +191,7 @@ func TestReadNameservers_interfacesWithoutResolvconf(t *testing.T) {
 		{"systemd-resolved", tree{"etc/network/interfaces": options, "etc/resolv.conf": "", "etc/network/if-up.d/resolved": ""}, "192.0.2.54", ""},
 		{
 			"nobody can tell", tree{"etc/network/interfaces": options, "etc/resolv.conf": "", "sbin": "-> sbin"},
-			"malformed: ROOT/sbin/resolvconf not readable: /sbin: more than 40 links: too many levels of symbolic links", "",
+			"malformed: ROOT/sbin/resolvconf not readable: /sbin: more than 40 symlinks: too many levels of symbolic links", "",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

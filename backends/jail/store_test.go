@@ -74,7 +74,7 @@ func TestStore_refusesWhatIsBroken(t *testing.T) {
 			}
 			b.do(os.WriteFile(filepath.Join(b.dir, "a.yaml"), []byte(text), 0o600))
 			_, err := jail.NewKeeper(t.Context(), b.options())
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "mend it, or move it away") {
+			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "fix it, or move it away") {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 		})
