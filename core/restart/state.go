@@ -20,7 +20,7 @@ const reaching = "use exec mode nsenter from a pod (hostPID, privileged), direct
 const otherMode = "commands do not reach the machine's own systemd: " + reaching + "; a root that does not run has nothing to restart, and the mark stays until keel runs on it"
 
 // noSystemctl says what to do about a root that cannot restart anything.
-const noSystemctl = "the machine's root has no systemctl: install systemd there, or declare no units to restart; where systemd runs outside of this root, " + reaching
+const noSystemctl = "the machine's root has no systemctl: install systemd there, or declare no units to restart, and the next run drops the pending restart; where systemd runs outside of this root, " + reaching
 
 // state is what systemd says of a unit.
 type state struct {

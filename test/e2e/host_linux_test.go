@@ -121,6 +121,18 @@ func TestHost_restartsAreProven(t *testing.T) {
 			t.Error("it was restarted although the machine had started it anew")
 		}
 	})
+	t.Run("a unit at its start limit (A2)", func(t *testing.T) {
+		h.Exec(t, "sh", "-c", "mkdir -p /run/systemd/system/ok.service.d && "+
+			"printf '[Unit]\\nStartLimitIntervalSec=1h\\nStartLimitBurst=2\\n' > /run/systemd/system/ok.service.d/limit.conf && "+
+			"systemctl daemon-reload && systemctl restart ok.service && systemctl restart ok.service")
+		open(restart.Restarting, "ok.service", invocation(t, h, "ok.service"))
+		if err := restart.Prove(t.Context(), h.Runner(), journal); err != nil || !closed() {
+			t.Errorf("got %v, and the journal closed: %t", err, closed())
+		}
+		if state := h.Exec(t, "systemctl", "show", "--value", "-p", "ActiveState", "--", "ok.service"); state != "active" {
+			t.Errorf("the unit is %s", state)
+		}
+	})
 	t.Run("a unit that fails", func(t *testing.T) {
 		open(restart.Ensuring, "bad.service", "")
 		err := restart.Prove(t.Context(), h.Runner(), journal)

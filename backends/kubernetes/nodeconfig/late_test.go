@@ -3,9 +3,11 @@ package nodeconfig
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"strings"
 	"testing"
 
+	"github.com/tlspu/keel/core/command"
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/handler"
 	"github.com/tlspu/keel/core/plugin"
@@ -60,6 +62,27 @@ func TestTarget_changeThatDoesNotLast(t *testing.T) {
 		if _, open := w.record(t); open {
 			t.Error("a record is left")
 		}
+	}
+}
+
+// bare is a root without systemctl.
+type bare struct{}
+
+func (bare) Run(context.Context, command.Cmd) ([]byte, error) { return nil, fs.ErrNotExist }
+
+// TestTarget_noSystemctl (A9): as the error advises, without its units it settles.
+func TestTarget_noSystemctl(t *testing.T) {
+	w := newWorld(t)
+	w.Env.Run = func(string) command.Runner { return bare{} }
+	res := w.ensure(t, settingDoc+services)
+	if res.Err == nil || !strings.Contains(res.Err.Error(), "declare no units to restart") {
+		t.Fatalf("error %v", res.Err)
+	}
+	if res = w.ensure(t, settingDoc); res.Err != nil {
+		t.Errorf("without units: %v", res.Err)
+	}
+	if _, open := w.record(t); open {
+		t.Error("a record is left")
 	}
 }
 

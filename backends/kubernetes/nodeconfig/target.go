@@ -63,6 +63,9 @@ func (t *target) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error)
 		return []drift.Step{t.refuse(r, err)}, nil
 	}
 	others := slices.DeleteFunc(slices.Clone(r), func(f drift.Finding) bool { return f.Path.String() == RestartLeaf })
+	if open && len(t.services) == 0 {
+		return t.dropping(ctx, others)
+	}
 	if open && others.Settled() {
 		if rec.Phase == restart.Restarting {
 			return []drift.Step{t.prove(rec.Names(), t.only)}, nil
@@ -70,10 +73,25 @@ func (t *target) Plan(ctx context.Context, r drift.Report) ([]drift.Step, error)
 		others = r // the handler's step is for the restarts' sake
 	}
 	steps, err := t.Planner.Plan(ctx, others)
-	if err != nil || len(t.services) == 0 && !open || !Acts(steps) {
+	if err != nil || len(t.services) == 0 || !Acts(steps) {
 		return steps, err
 	}
 	return t.around(r, steps, rec, open), nil
+}
+
+// dropping gives the handler's steps and one that drops the record: no unit is listed
+// any more.
+func (t *target) dropping(ctx context.Context, others drift.Report) (steps []drift.Step, err error) {
+	if !others.Settled() {
+		if steps, err = t.Planner.Plan(ctx, others); err != nil {
+			return nil, err
+		}
+	}
+	return append(slices.Clip(steps), drift.Step{
+		Text:   "drop the pending restarts of units that are not listed any more",
+		Writes: []drift.Path{{RestartLeaf}},
+		Do:     func(ctx context.Context) (bool, error) { return true, t.journal.Clear(ctx) },
+	}), nil
 }
 
 // Acts reports whether any step does something.
