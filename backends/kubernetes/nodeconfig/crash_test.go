@@ -2,9 +2,11 @@ package nodeconfig
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,6 +71,51 @@ func killed(t *testing.T, journal string) {
 			log := s.Log(t)
 			restarts := slices.DeleteFunc(log, func(c string) bool { return c == "daemon-reload" })
 			if diff := cmp.Diff([]string{"restart a.service", "restart b.service"}, restarts); diff != "" {
+				t.Errorf("restarts (-want +got):\n%s", diff)
+			}
+		},
+	})
+}
+
+// TestPass_killedAtEveryStep (A2): killed anywhere in a pass over two NodeConfigs that
+// list one unit, its restart is neither lost nor made twice.
+func TestPass_killedAtEveryStep(t *testing.T) {
+	systemd := func(dir string) *nodetest.Systemd {
+		return &nodetest.Systemd{File: filepath.Join(dir, "systemd.json")}
+	}
+	contract.Crash(t, contract.Crashes{
+		Setup: func(t testing.TB, dir string) {
+			systemd(dir).Change(t, func(u *nodetest.Units) {
+				u.Units = map[string]*nodetest.Unit{"a.service": {Starts: 1, Active: "active"}}
+			})
+			if err := os.MkdirAll(filepath.Join(dir, "root"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Visit: func(ctx context.Context, dir string, hook drift.Hook) (all drift.Result) {
+			env := plugin.Env{Root: filepath.Join(dir, "root"), Run: func(string) command.Runner { return systemd(dir) }, Handlers: nodetest.Handlers(nodetest.NewSetting())}
+			var docs []plugin.Doc
+			for _, name := range []string{"one", "two"} {
+				doc := strings.Replace(nodetest.Doc(name, "new"), "spec: {", "spec: {services: [a.service], ", 1)
+				docs = append(docs, plugin.Doc{Source: name + ".yaml", Data: []byte(doc)})
+			}
+			ts, err := targets(ctx, env, docs)
+			if err != nil {
+				return drift.Result{Err: err}
+			}
+			var visits []*drift.Visit
+			for _, target := range ts {
+				visits = append(visits, drift.Begin(ctx, target.(drift.Planner), drift.Options{Hook: hook}))
+			}
+			for _, v := range visits {
+				r := v.Finish(ctx)
+				all.Changed, all.Err = all.Changed || r.Changed, errors.Join(all.Err, r.Err)
+			}
+			return all
+		},
+		Check: func(t testing.TB, dir string) {
+			restarts := slices.DeleteFunc(systemd(dir).Log(t), func(c string) bool { return c == "daemon-reload" })
+			if diff := cmp.Diff([]string{"restart a.service"}, restarts); diff != "" {
 				t.Errorf("restarts (-want +got):\n%s", diff)
 			}
 		},
