@@ -88,7 +88,7 @@ func TestKube_badAccess(t *testing.T) {
 		{
 			node: "absent-1",
 			bad:  func(a *agent) { c.kubectl("", "delete", "node", a.node) },
-			what: "facts cannot be collected", want: []string{"the cluster has no Node absent-1: is node-name right?"},
+			what: "collecting facts failed", want: []string{"the cluster has no Node absent-1: is node-name right?"},
 			mend: func(a *agent) { c.node(a.node, nil) },
 		},
 	}
