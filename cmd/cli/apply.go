@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,7 +62,7 @@ func (a *app) apply(ctx context.Context, s *applySettings) error {
 	env.LockTimeout = s.LockTimeout
 	s.into(&env)
 	if !s.DryRun {
-		if err := a.needRoot(env.Root); err != nil {
+		if err := env.NeedRoot("root"); err != nil {
 			return err
 		}
 	}
@@ -69,7 +70,10 @@ func (a *app) apply(ctx context.Context, s *applySettings) error {
 	if err != nil {
 		return err
 	}
-	v := visits{app: a, env: env, dryRun: s.DryRun, text: s.Output == formText, codes: map[int]bool{}}
+	v := visits{app: a, env: env, results: plugin.Results{DryRun: s.DryRun}}
+	if s.Output == formText {
+		v.results.Out = a.out
+	}
 	v.env.Note = v.note
 	if err := v.open(); err != nil {
 		return err
@@ -77,7 +81,7 @@ func (a *app) apply(ctx context.Context, s *applySettings) error {
 	defer v.close()
 	for _, d := range docs {
 		if d.err != nil {
-			v.add(drift.Result{Target: d.doc.Source, Err: exitWith(d.code, d.err)})
+			v.results.Add(drift.Result{Target: d.doc.Source, Err: exitWith(d.code, d.err)})
 		}
 	}
 	for _, b := range a.batches(docs) {
@@ -89,18 +93,15 @@ func (a *app) apply(ctx context.Context, s *applySettings) error {
 // visits is one run of apply.
 type visits struct {
 	*app
-	env    plugin.Env
-	dryRun bool
-	text   bool
-	tree   *host.Tree // where the lock is; nil in a dry run
-	codes  map[int]bool
-	list   []applied
-	at     string // target that waits for the lock, for its notes
+	env     plugin.Env
+	results plugin.Results
+	tree    *host.Tree // where the lock is; nil in a dry run
+	at      string     // target that waits for the lock, for its notes
 }
 
 // open opens the machine for the lock.
 func (v *visits) open() (err error) {
-	if v.dryRun {
+	if v.results.DryRun {
 		return nil
 	}
 	tree, err := host.OpenTree(v.env.Root)
@@ -113,7 +114,7 @@ func (v *visits) open() (err error) {
 
 // note makes what an operator should know of a target a warning.
 func (v *visits) note(target, sentence string) {
-	v.say("Warning: %s: %s", printable(target), printable(sentence))
+	v.say("Warning: %s: %s", plugin.Printable(target), plugin.Printable(sentence))
 }
 
 func (v *visits) close() {
@@ -139,13 +140,13 @@ func (v *visits) batch(ctx context.Context, b batch) {
 	}
 	if err != nil {
 		for _, doc := range b.docs {
-			v.add(drift.Result{Target: doc.Source, Err: err})
+			v.results.Add(drift.Result{Target: doc.Source, Err: err})
 		}
 		return
 	}
-	options := drift.Options{DryRun: v.dryRun}
-	if !v.dryRun {
-		options.Lock = lock(v.tree, v.env)
+	options := drift.Options{DryRun: v.results.DryRun}
+	if !v.results.DryRun {
+		options.Lock = func(ctx context.Context) (func(), error) { return v.env.Lock(ctx, v.tree, "keel apply") }
 	}
 	var late []*drift.Visit
 	for _, t := range targets {
@@ -161,7 +162,7 @@ func (v *visits) batch(ctx context.Context, b batch) {
 // skip takes note of documents that were left alone.
 func (v *visits) skip(b batch) {
 	for _, doc := range b.docs {
-		v.notBegun(doc.Source)
+		v.results.NotBegun(doc.Source)
 	}
 }
 
@@ -169,12 +170,12 @@ func (v *visits) skip(b batch) {
 // has late steps: they follow the changes of all targets.
 func (v *visits) visit(ctx context.Context, t drift.Target, kind string, options drift.Options) *drift.Visit {
 	if ctx.Err() != nil {
-		v.notBegun(t.ID())
+		v.results.NotBegun(t.ID())
 		return nil
 	}
 	p, ok := t.(drift.Planner)
 	if !ok {
-		v.add(refuse(ctx, t, kind))
+		v.results.Add(refuse(ctx, t, kind))
 		return nil
 	}
 	v.at = t.ID()
@@ -190,10 +191,10 @@ func (v *visits) visit(ctx context.Context, t drift.Target, kind string, options
 func (v *visits) finish(ctx context.Context, visit *drift.Visit) {
 	r := visit.Finish(ctx)
 	if ctx.Err() != nil && untouched(r) {
-		v.notBegun(r.Target)
+		v.results.NotBegun(r.Target)
 		return
 	}
-	v.add(r)
+	v.results.Add(r)
 }
 
 // refuse is the result for a target that cannot be changed: it may have a better
@@ -206,24 +207,31 @@ func refuse(ctx context.Context, t drift.Target, kind string) drift.Result {
 	return r
 }
 
+// untouched reports that a visit ended before anything was tried, because it was
+// called off.
+func untouched(r drift.Result) bool {
+	begun := func(o drift.Outcome) bool { return !o.Skipped }
+	return errors.Is(r.Err, context.Canceled) && !slices.ContainsFunc(r.Steps, begun)
+}
+
 // hand gives the documents of a kind to the agent or server that looks after it.
 func (v *visits) hand(ctx context.Context, b batch) {
 	err := errors.New("is handed to an agent, which has no dry run")
-	if !v.dryRun {
+	if !v.results.DryRun {
 		err = b.kind.Apply(ctx, v.env, b.docs)
 	}
 	for _, doc := range b.docs {
-		v.add(drift.Result{Target: doc.Source, Changed: err == nil, Err: err})
+		v.results.Add(drift.Result{Target: doc.Source, Changed: err == nil, Err: err})
 	}
 }
 
 // end prints the JSON document and gives the exit code.
 func (v *visits) end(ctx context.Context) error {
-	code := worst([]int{exitUnreadable, exitInvalid, exitNeedsRoot, exitFailed}, v.codes)
+	code := v.results.Code()
 	if ctx.Err() != nil {
 		code = exitInterrupted
 	}
-	if !v.text {
+	if v.results.Out == nil {
 		if err := writeJSON(v.out, v.document(code)); err != nil {
 			return err
 		}
@@ -232,4 +240,28 @@ func (v *visits) end(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return ended(code)
+}
+
+// appliedDocument is what apply -o json prints.
+type appliedDocument struct {
+	Root    string          `json:"root"`
+	DryRun  bool            `json:"dry_run"`
+	Results []plugin.Result `json:"results"`
+	Counts  struct {
+		Changed   int `json:"changed"`
+		Unchanged int `json:"unchanged"`
+		Would     int `json:"would_change"`
+		Errors    int `json:"error"`
+		NotBegun  int `json:"not_begun"`
+	} `json:"counts"`
+	ExitCode int `json:"exit_code"`
+}
+
+// document is everything that was done, in the order of the lines.
+func (v *visits) document(code int) appliedDocument {
+	r := &v.results
+	d := appliedDocument{Root: v.env.Root, DryRun: r.DryRun, Results: append([]plugin.Result{}, r.List...), ExitCode: code}
+	d.Counts.Changed, d.Counts.Unchanged, d.Counts.Would = r.Count(plugin.Changed), r.Count(plugin.Unchanged), r.Count(plugin.Would)
+	d.Counts.Errors, d.Counts.NotBegun = r.Count(plugin.Failed), r.Count(plugin.NotBegun)
+	return d
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tlspu/keel/core/drift"
+	"github.com/tlspu/keel/core/plugin"
 )
 
 // comparison collects what diff found.
@@ -148,7 +149,7 @@ func (c *comparison) document() comparisonDocument {
 func (c *comparison) text() string {
 	var b strings.Builder
 	for _, f := range c.fields {
-		b.WriteString(printable(f.line()))
+		b.WriteString(plugin.Printable(f.line()))
 		b.WriteByte('\n')
 	}
 	n := c.counts()

@@ -109,7 +109,7 @@ func (a *app) readConfig(ctx context.Context, cmd *cobra.Command) (path string, 
 		file, err = decodeConfig(data)
 	}
 	if err != nil {
-		return path, nil, exitWith(exitUnreadable, named("settings file", named(printable(path), err)))
+		return path, nil, exitWith(exitUnreadable, named("settings file", named(plugin.Printable(path), err)))
 	}
 	return path, file, nil
 }
@@ -176,7 +176,7 @@ func inSection(path string, file map[string]any, section string, settings []sett
 	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !slices.Contains(names, key) {
-			errs = append(errs, fmt.Errorf("%s: section %s: unknown key %s%s", path, section, printable(key), hint(key, names)))
+			errs = append(errs, fmt.Errorf("%s: section %s: unknown key %s%s", path, section, plugin.Printable(key), hint(key, names)))
 		}
 	}
 	return keys, errors.Join(errs...)
@@ -223,7 +223,7 @@ func (a *app) checkEnvironment(cmd *cobra.Command, section string) error {
 			continue
 		}
 		if owner(name, sections(cmd.Root())) == section {
-			errs = append(errs, fmt.Errorf("environment variable %s: %s has no such setting%s", printable(name), section, hint(name, mine)))
+			errs = append(errs, fmt.Errorf("environment variable %s: %s has no such setting%s", plugin.Printable(name), section, hint(name, mine)))
 			continue
 		}
 		flag, ok := strings.CutPrefix(name, "KEEL_")

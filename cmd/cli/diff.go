@@ -84,7 +84,7 @@ func (a *app) diff(ctx context.Context, s *diffSettings) error {
 		docs = []document{unreadable(s.Spec, fs.ErrNotExist)}
 	}
 	if docs == nil {
-		a.say("%s: not found, nothing to do", printable(s.Spec))
+		a.say("%s: not found, nothing to do", plugin.Printable(s.Spec))
 		if s.Spec == defaultSpec {
 			a.say("Nothing was compared: neither -f, --spec nor KEEL_SPEC names anything; --require makes this an error")
 		}

@@ -96,7 +96,7 @@ func (a *app) openFolder(ctx context.Context, name string) ([]document, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: no documents (no *.yaml, *.yml or *.json)", printable(name))
+		return nil, fmt.Errorf("%s: no documents (no *.yaml, *.yml or *.json)", plugin.Printable(name))
 	}
 	found := make([][]document, len(files))
 	sideBySide(len(files), func(i int) {
@@ -133,7 +133,7 @@ func unreadable(source string, err error) document {
 	if source == "-" {
 		source = stdin
 	}
-	source = printable(source)
+	source = plugin.Printable(source)
 	return document{doc: plugin.Doc{Source: source}, err: errors.New(strings.TrimPrefix(err.Error(), source+": ")), code: exitUnreadable}
 }
 

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tlspu/keel/core/plugin"
 )
 
 // maxFile is the size of the largest file that is read, 16 MiB.
@@ -30,9 +32,9 @@ func readFile(ctx context.Context, path string) ([]byte, error) {
 	switch mode := info.Mode(); {
 	case mode.IsRegular(), mode&fs.ModeNamedPipe != 0:
 	case mode.IsDir():
-		return nil, fmt.Errorf("%s: is a directory, not a file", printable(path))
+		return nil, fmt.Errorf("%s: is a directory, not a file", plugin.Printable(path))
 	default:
-		return nil, fmt.Errorf("%s: is neither a regular file nor a pipe", printable(path))
+		return nil, fmt.Errorf("%s: is neither a regular file nor a pipe", plugin.Printable(path))
 	}
 	switch {
 	case info.Size() > maxFile:
@@ -114,7 +116,7 @@ func listFolder(path string) ([]string, error) {
 func readEntry(ctx context.Context, path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		return nil, fmt.Errorf("%s: is a pipe, not a regular file", printable(path))
+		return nil, fmt.Errorf("%s: is a pipe, not a regular file", plugin.Printable(path))
 	}
 	return readFile(ctx, path)
 }
@@ -132,9 +134,9 @@ func pathError(path string, err error) error {
 	if errors.As(err, &pe) {
 		err = pe.Err
 	}
-	return fmt.Errorf("%s: %w", printable(path), err)
+	return fmt.Errorf("%s: %w", plugin.Printable(path), err)
 }
 
 func tooLarge(path string) error {
-	return fmt.Errorf("%s: larger than %d MiB", printable(path), maxFile>>20)
+	return fmt.Errorf("%s: larger than %d MiB", plugin.Printable(path), maxFile>>20)
 }

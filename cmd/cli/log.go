@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/tlspu/keel/core/plugin"
 )
 
 // logSettings are what every role takes beside its own settings.
@@ -49,7 +51,7 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 		word = "Error"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s%s", word, printable(r.Message), l.attrs)
+	fmt.Fprintf(&b, "%s: %s%s", word, plugin.Printable(r.Message), l.attrs)
 	r.Attrs(func(a slog.Attr) bool {
 		l.attr(&b, l.prefix, a)
 		return true
@@ -76,10 +78,10 @@ func (l *lines) attr(b *strings.Builder, prefix string, a slog.Attr) {
 		return
 	}
 	text := value.String()
-	if text == "" || strings.ContainsAny(text, " \"=") || printable(text) != text {
+	if text == "" || strings.ContainsAny(text, " \"=") || plugin.Printable(text) != text {
 		text = strconv.Quote(text)
 	}
-	fmt.Fprintf(b, " %s=%s", printable(prefix+a.Key), text)
+	fmt.Fprintf(b, " %s=%s", plugin.Printable(prefix+a.Key), text)
 }
 
 func (l *lines) WithAttrs(attrs []slog.Attr) slog.Handler {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/tlspu/keel/core/command"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 )
 
@@ -60,7 +59,7 @@ func (a *app) reach(env plugin.Env, flag, root, execMode string, look bool) (plu
 		return env, exitWith(exitUnreadable, fmt.Errorf("root %w", pathError(path, err)))
 	}
 	if !info.IsDir() {
-		return env, exitWith(exitUnreadable, fmt.Errorf("root %s: is not a directory", printable(path)))
+		return env, exitWith(exitUnreadable, fmt.Errorf("root %s: is not a directory", plugin.Printable(path)))
 	}
 	if execMode == "" {
 		execMode = command.Auto
@@ -84,39 +83,4 @@ type noMachine struct{}
 
 func (noMachine) Run(_ context.Context, c command.Cmd) ([]byte, error) {
 	return nil, fmt.Errorf("run %s: this command looks at no machine", c)
-}
-
-// needRoot refuses to change this machine without uid 0. The root is compared by
-// device and inode: a link to / is / too.
-func (a *app) needRoot(root string) error {
-	if a.uid == 0 {
-		return nil
-	}
-	this, err := os.Stat("/")
-	if err != nil {
-		return err
-	}
-	that, err := os.Stat(root)
-	if err != nil {
-		return err
-	}
-	if !os.SameFile(this, that) {
-		return nil
-	}
-	return exitWith(exitNeedsRoot, fmt.Errorf("root %s is this machine: changing it needs uid 0; run keel as root, or look with --dry-run", root))
-}
-
-// lock gives the way to take the machine's lock for one visit, waiting at most
-// as long as env says; with no time at all it is tried once.
-func lock(tree *host.Tree, env plugin.Env) func(context.Context) (func(), error) {
-	return func(ctx context.Context) (func(), error) {
-		waiting, cancel := context.WithTimeout(ctx, max(env.LockTimeout, time.Millisecond))
-		defer cancel()
-		unlock, err := tree.Lock(waiting, "keel apply")
-		if held := (*host.Held)(nil); errors.As(err, &held) && ctx.Err() == nil {
-			return nil, fmt.Errorf("the lock of root %s is held by %s, waited %s for it: run again when that has ended, or wait longer with --lock-timeout",
-				env.Root, held.By, env.LockTimeout)
-		}
-		return unlock, err
-	}
 }

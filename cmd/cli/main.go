@@ -102,7 +102,7 @@ func (a *app) run(ctx context.Context) int {
 // sayError prints err for a person, an "Error:" for each of its lines.
 func (a *app) sayError(err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		a.say("Error: %s", printable(line))
+		a.say("Error: %s", plugin.Printable(line))
 	}
 }
 

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/tlspu/keel/core/plugin"
 )
 
 // output is standard output. After the first write that failed nothing more is
@@ -62,26 +63,6 @@ func (o *output) failure() error {
 	return o.err
 }
 
-// printable makes s safe for a terminal: what is not printable, line ends and
-// escape sequences among it, appears as in a Go string.
-func printable(s string) string {
-	safe := func(r rune) bool { return unicode.IsPrint(r) && r != utf8.RuneError }
-	if strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		if safe(r) || r == utf8.RuneError && size > 1 {
-			b.WriteString(s[:size])
-		} else {
-			b.WriteString(strings.Trim(fmt.Sprintf("%q", s[:size]), `"`))
-		}
-		s = s[size:]
-	}
-	return b.String()
-}
-
 // writeJSON writes v as ASCII with an indent of two: bytes that any program and
 // any terminal takes.
 func writeJSON(w io.Writer, v any) error {
@@ -120,7 +101,7 @@ func writeTable(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = printable(cell)
+			row[i] = plugin.Printable(cell)
 		}
 		if _, err := fmt.Fprintln(t, strings.TrimRight(strings.Join(row, "\t"), "\t")); err != nil {
 			return err

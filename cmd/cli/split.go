@@ -8,13 +8,14 @@ import (
 	"gopkg.in/yaml.v3"
 
 	yamldoc "github.com/tlspu/keel/api/document"
+	"github.com/tlspu/keel/core/plugin"
 )
 
 // split takes a file apart into its documents: YAML, a stream of it, or JSON. A
 // file in which anything is broken gives none: half of it may be missing. The
 // documents name their source as it can be printed.
 func split(source string, data []byte) ([]document, error) {
-	source = printable(source)
+	source = plugin.Printable(source)
 	nodes, err := yamldoc.Nodes(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)

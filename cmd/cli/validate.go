@@ -88,7 +88,7 @@ func (a *app) validate(ctx context.Context, s *validateSettings) error {
 			j.Errors = strings.Split(d.err.Error(), "\n")
 			a.sayError(named(d.doc.Source, d.err))
 		case s.Output == formText:
-			if _, err := fmt.Fprintf(a.out, "%s: ok\n", printable(d.doc.Source)); err != nil {
+			if _, err := fmt.Fprintf(a.out, "%s: ok\n", plugin.Printable(d.doc.Source)); err != nil {
 				return err
 			}
 		}

@@ -90,6 +90,8 @@ type Env struct {
 	Run      func(root string) command.Runner
 	Handlers *Registry[handler.Handler]
 	In       io.Reader
+	// Out is standard output. The first error of a write ends the program with the exit
+	// code for lost output, after Run: nobody else need look at it.
 	Out, Err io.Writer
 	Args     []string // what is left of the command line
 	Version  string   // of the program

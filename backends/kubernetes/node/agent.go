@@ -14,7 +14,6 @@ import (
 	"github.com/tlspu/keel/backends/kubernetes/node/monitor"
 	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/drift"
-	"github.com/tlspu/keel/core/host"
 	"github.com/tlspu/keel/core/plugin"
 )
 
@@ -54,7 +53,7 @@ type agent struct {
 	unseen    map[string]bool // names of account
 	running   string          // target ID, for notes
 	queue     int             // of what is left of a pass
-	tally     tally
+	results   plugin.Results  // of a single pass
 }
 
 // newAgent opens everything the agent needs, and touches nothing in a dry run.
@@ -65,7 +64,9 @@ func newAgent(ctx context.Context, env plugin.Env, s settings) (*agent, error) {
 	if err := mayChange(env, s); err != nil {
 		return nil, err
 	}
+	env.LockTimeout = s.LockTimeout
 	a := &agent{
+		results:  plugin.Results{Out: env.Out, DryRun: s.DryRun},
 		settings: s, env: env, entries: map[string]*entry{}, byFile: map[string]string{}, readers: map[string]map[string]bool{},
 		metrics: monitor.New(env.Version, env.Handlers.Names()),
 	}
@@ -171,35 +172,18 @@ func invalidConfig(err error) bool {
 	return errors.As(err, &exit) && exit.Code == plugin.ExitInvalid
 }
 
-// mayChange refuses to change this machine without uid 0. A link to / is / too.
+// mayChange refuses to change this machine without uid 0.
 func mayChange(env plugin.Env, s settings) error {
-	if env.UID == 0 || s.DryRun {
+	if s.DryRun {
 		return nil
 	}
-	this, err := os.Stat("/")
-	if err != nil {
-		return err
-	}
-	that, err := os.Stat(env.Root)
-	if err != nil {
-		return &plugin.Exit{Code: plugin.ExitUnreadable, Err: fmt.Errorf("host-root %s: %w", env.Root, nodeconfig.Cause(err))}
-	}
-	if !os.SameFile(this, that) {
-		return nil
-	}
-	return &plugin.Exit{Code: plugin.ExitNeedsRoot, Err: fmt.Errorf("host-root %s is this machine: changing it needs uid 0; run keel as root, or look with --dry-run", env.Root)}
+	return env.NeedRoot("host-root")
 }
 
 // lock takes the machine's lock for one visit.
 func (a *agent) lock(ctx context.Context) (func(), error) {
-	waiting, cancel := context.WithTimeout(ctx, a.settings.LockTimeout)
-	defer cancel()
 	tree := a.machine.Tree.Noting(func(sentence string) { a.note(a.running, sentence) })
-	unlock, err := tree.Lock(waiting, "keel node-agent")
-	if held := (*host.Held)(nil); errors.As(err, &held) && ctx.Err() == nil {
-		return nil, fmt.Errorf("the lock of this machine is held by %s, waited %s (lock-timeout) for it", held.By, a.settings.LockTimeout)
-	}
-	return unlock, err
+	return a.env.Lock(ctx, tree, "keel node-agent")
 }
 
 // keep visits NodeConfigs as they fall due until ctx ends. A step that began is

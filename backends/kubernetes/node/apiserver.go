@@ -81,7 +81,7 @@ func (a *agent) report(ctx context.Context, client *cluster.Client, c *cluster.C
 		running.Wait()
 		if err != nil && !a.settings.Once {
 			// It did what it was told: nobody is to look for the reason in an exit code.
-			a.env.Log.Warn("not everything was sent before the end; the next agent reconciles and reports again", "err", nodeconfig.OneLine(err))
+			a.env.Log.Warn("not everything was sent before the end; the next agent reconciles and reports again", "err", plugin.OneLine(err))
 			return nil
 		}
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tlspu/keel/api/v1alpha1"
 	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+	"github.com/tlspu/keel/core/plugin"
 )
 
 // An edit is what a file says now, beside what it said before.
@@ -64,7 +65,7 @@ func (e *edit) datum(source string, doc v1alpha1.Document) {
 		}
 	}
 	if i := len(e.data); d.Err != nil && (i >= len(e.known.data) || !d.Same(e.known.data[i])) {
-		e.folder.log.Error("document is invalid", "err", nodeconfig.OneLine(d.Fault()))
+		e.folder.log.Error("document is invalid", "err", plugin.OneLine(d.Fault()))
 	}
 	e.data = append(e.data, d)
 	e.note(d.Data.Title(), d.Err)
@@ -100,6 +101,6 @@ func (f *folder) say(doc v1alpha1.Document, c *nodeconfig.Config) {
 	case c.Err == nil:
 		nodeconfig.Warn(f.log, c.Source, doc, f.handlers)
 	case c.Name == "":
-		f.log.Error("document is invalid", "err", nodeconfig.OneLine(c.Fault()))
+		f.log.Error("document is invalid", "err", plugin.OneLine(c.Fault()))
 	}
 }

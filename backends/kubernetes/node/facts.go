@@ -6,6 +6,7 @@ import (
 
 	"github.com/tlspu/keel/backends/kubernetes/node/cluster"
 	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
+	"github.com/tlspu/keel/core/plugin"
 )
 
 // collect brings the facts up to date when their interval has passed or the source
@@ -22,7 +23,7 @@ func (a *agent) collect() (changed bool) {
 	f, overruled, err := a.source.collectFacts(&a.machine.Tree.View)
 	if was, is := trouble(a.unknown), trouble(err); is != was && (ready || a.woken != nil) {
 		if is != "" {
-			a.env.Log.Error("collecting facts failed; using the previous facts where there are any", "err", nodeconfig.OneLine(err))
+			a.env.Log.Error("collecting facts failed; using the previous facts where there are any", "err", plugin.OneLine(err))
 		} else {
 			a.env.Log.Info("facts can be collected again")
 		}

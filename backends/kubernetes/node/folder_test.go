@@ -14,6 +14,7 @@ import (
 
 	"github.com/tlspu/keel/backends/kubernetes/nodeconfig"
 	"github.com/tlspu/keel/core/host"
+	"github.com/tlspu/keel/core/plugin"
 	"github.com/tlspu/keel/test/nodetest"
 )
 
@@ -80,7 +81,7 @@ func (f *testFolder) kept(t *testing.T) map[string]string {
 			value = spec.Params["value"]
 		}
 		if c.Err != nil {
-			value += " (" + nodeconfig.OneLine(c.Err) + ")"
+			value += " (" + plugin.OneLine(c.Err) + ")"
 		}
 		kept[c.Name] = value
 	}

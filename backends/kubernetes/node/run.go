@@ -1,11 +1,9 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -51,7 +49,7 @@ func (a *agent) done(ctx context.Context, res drift.Result) {
 	a.log(e, res, took)
 	a.tell(res.Target, e, was, res)
 	a.count(res.Target, e, res, took, now)
-	a.tally.add(a.env.Out, res, a.settings)
+	a.print(res)
 	switch {
 	case e.config != nil && a.reports != nil && !e.waits:
 		a.reports.save(ctx, res.Target, e.config.UID, e.status(res, now))
@@ -68,7 +66,14 @@ func (a *agent) stopped(res drift.Result) {
 		return
 	}
 	e.visited = true
-	a.tally.add(a.env.Out, res, a.settings)
+	a.print(res)
+}
+
+// print records a result of a single pass and prints its line, as `keel apply` does.
+func (a *agent) print(res drift.Result) {
+	if a.settings.Once {
+		a.results.Add(res)
+	}
 }
 
 // owed reports whether a restart is pending after a visit: as the visit saw it,
@@ -98,7 +103,7 @@ func withMistake(c *nodeconfig.Config, err error) error {
 const maxShown = 4 << 10
 
 // shown is an error as it is logged, and as the next one is compared with it.
-func shown(err error) string { return cut(nodeconfig.OneLine(err), maxShown) }
+func shown(err error) string { return cut(plugin.OneLine(err), maxShown) }
 
 // log says what a visit did. An error is said again only when it changed, for the
 // status repeats it. A single pass prints lines instead.
@@ -141,7 +146,7 @@ func (a *agent) once(ctx context.Context) error {
 	if ctx.Err() != nil {
 		for _, id := range slices.Sorted(maps.Keys(a.entries)) {
 			if !a.entries[id].visited {
-				a.tally.print(a.env.Out, "not begun", id, "")
+				a.results.NotBegun(id)
 			}
 		}
 		return ctx.Err()
@@ -151,69 +156,15 @@ func (a *agent) once(ctx context.Context) error {
 	}
 	unread, invalid := a.source.nameless()
 	for _, err := range unread {
-		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: plugin.ExitUnreadable, Err: err}}, a.settings)
+		a.results.Add(drift.Result{Err: &plugin.Exit{Code: plugin.ExitUnreadable, Err: err}})
 	}
 	for _, err := range invalid {
-		a.tally.add(a.env.Out, drift.Result{Err: &plugin.Exit{Code: plugin.ExitInvalid, Err: err}}, a.settings)
+		a.results.Add(drift.Result{Err: &plugin.Exit{Code: plugin.ExitInvalid, Err: err}})
 	}
-	return a.tally.exit()
-}
-
-// A tally counts what one pass came to.
-type tally struct {
-	visits, failed int
-	codes          map[int]bool
-	lost           error // why lines could not be printed
-}
-
-// add counts a result and, in a single pass, prints its line as `keel apply` does.
-func (t *tally) add(out io.Writer, res drift.Result, s settings) {
-	if !s.Once {
-		return
+	if failed := a.results.Count(plugin.Failed); failed > 0 {
+		return &plugin.Exit{Code: a.results.Code(), Err: fmt.Errorf("%d of %d runs failed", failed, len(a.results.List))}
 	}
-	t.visits++
-	word, rest := "unchanged", ""
-	switch {
-	case res.Err != nil:
-		t.failed++
-		t.count(res.Err)
-		word, rest = "error", nodeconfig.OneLine(res.Err)
-		if res.Target != "" {
-			rest = ": " + rest
-		}
-	case s.DryRun && nodeconfig.Acts(steps(res)):
-		word = "would change"
-		for _, step := range steps(res) {
-			rest += "\n  would " + step.Text
-		}
-	case res.Changed:
-		word = "changed"
-	default:
-		if why := uncompared(res.Last()); why != "" {
-			rest = ": " + why
-		}
-	}
-	t.print(out, word, res.Target, rest)
-}
-
-func (t *tally) print(out io.Writer, word, target, rest string) {
-	if _, err := fmt.Fprintf(out, "%-9s %s%s\n", word, nodeconfig.Printable(target), nodeconfig.Printable(rest)); err != nil {
-		t.lost = err // nobody may be listening; the visits go on
-	}
-}
-
-// uncompared says why nothing that is declared was compared, "" if anything was.
-func uncompared(r drift.Report) (reason string) {
-	for _, f := range r {
-		switch f.Verdict {
-		case drift.NotDeclared:
-		case drift.NotCompared:
-			reason = cmp.Or(reason, f.Reason)
-		default:
-			return ""
-		}
-	}
-	return reason
+	return nil
 }
 
 func steps(res drift.Result) []drift.Step {
@@ -222,34 +173,4 @@ func steps(res drift.Result) []drift.Step {
 		list = append(list, o.Step)
 	}
 	return list
-}
-
-// count notes the exit codes that an error asks for.
-func (t *tally) count(err error) {
-	if t.codes == nil {
-		t.codes = map[int]bool{}
-	}
-	code := plugin.ExitFailed
-	if exit := (*plugin.Exit)(nil); errors.As(err, &exit) {
-		code = exit.Code
-	}
-	t.codes[code] = true
-}
-
-// exit is the error that ends the program with the gravest code.
-func (t *tally) exit() error {
-	var errs []error
-	if t.failed > 0 {
-		errs = append(errs, fmt.Errorf("%d of %d runs failed", t.failed, t.visits))
-	}
-	if t.lost != nil {
-		errs = append(errs, fmt.Errorf("output was lost: %w", t.lost))
-		t.count(t.lost)
-	}
-	for _, code := range []int{plugin.ExitUnreadable, plugin.ExitInvalid, plugin.ExitNeedsRoot, plugin.ExitFailed} {
-		if t.codes[code] {
-			return &plugin.Exit{Code: code, Err: errors.Join(errs...)}
-		}
-	}
-	return nil
 }

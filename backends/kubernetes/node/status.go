@@ -45,7 +45,7 @@ func (e *entry) status(res drift.Result, now time.Time) v1alpha1.NodeStatus {
 	}
 	switch {
 	case res.Err != nil:
-		s.LastResult, s.Message = v1alpha1.Error, cut(nodeconfig.OneLine(res.Err), v1alpha1.MaxMessage)
+		s.LastResult, s.Message = v1alpha1.Error, cut(plugin.OneLine(res.Err), v1alpha1.MaxMessage)
 	case c != nil && c.Idle() != "":
 		s.Message = c.Idle()
 	default:
@@ -89,7 +89,7 @@ func writesRestart(s drift.Step) bool {
 // one line that steers no terminal: what a command said may be in it.
 func cut(s string, most int) string {
 	const mark = "…"
-	s = nodeconfig.Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(strings.ToValidUTF8(s, "\uFFFD")))
+	s = plugin.Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(strings.ToValidUTF8(s, "\uFFFD")))
 	if len(s) <= most {
 		return s
 	}

@@ -182,7 +182,7 @@ func factsAsText(out io.Writer, f facts.Facts, names []string) error {
 		case text == "":
 			text = "(empty)"
 		}
-		if _, err := fmt.Fprintf(t, "%s\t%s\n", fact.Name, Printable(strings.ReplaceAll(text, "\n", " "))); err != nil {
+		if _, err := fmt.Fprintf(t, "%s\t%s\n", fact.Name, plugin.Printable(strings.ReplaceAll(text, "\n", " "))); err != nil {
 			return err
 		}
 	}

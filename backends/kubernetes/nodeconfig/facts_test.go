@@ -42,7 +42,7 @@ func TestFacts_text(t *testing.T) {
 		t.Fatal(err)
 	}
 	const nobody = "unknown: nobody gave it: write it into the file of --facts\n"
-	want := ".Node.Name              web-\uFFFD1\n" +
+	want := ".Node.Name              web-\\x1b1\n" +
 		".Node.InternalIP        " + nobody +
 		".Node.ExternalIP        (none)\n" +
 		".Node.Hostname          " + nobody +

@@ -35,6 +35,14 @@ func ReadFile(path string) ([]byte, error) {
 	return data, nil
 }
 
+// Text is the text of an error, "" of none.
+func Text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // Cause is an error without the path, which the message names already.
 func Cause(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
