@@ -263,7 +263,7 @@ func TestPut_hardLinks(t *testing.T) {
 					t.Fatalf("Put = %v, %v, want %v", changed, err, want)
 				}
 			}
-			if told := slices.ContainsFunc(*said, func(s string) bool { return strings.Contains(s, "hard links") }); told != tt.want {
+			if told := slices.ContainsFunc(*said, func(s string) bool { return strings.Contains(s, "hard link(s)") }); told != tt.want {
 				t.Errorf("said %q", *said)
 			}
 			info, err := os.Stat(other)

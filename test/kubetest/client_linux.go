@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -95,6 +96,14 @@ func (s *Server) InstallCRDs(t testing.TB, dir string) {
 	t.Helper()
 	s.Kubectl(t, "", "apply", "--server-side", "-f", dir)
 	s.Kubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", dir)
+	// For a moment more, lists are answered with "storage is (re)initializing".
+	for _, resource := range []string{"nodeconfigs", "nodestates"} {
+		Await(t, resource+" can be listed", func() bool {
+			err := s.Do(t.Context(), s.Admin(), http.MethodGet, "/apis/keel.tlspu.io/v1alpha1/"+resource, nil, nil)
+			status := (*StatusError)(nil)
+			return err == nil || errors.As(err, &status) && status.Code == http.StatusNotFound // dir has not this one
+		})
+	}
 }
 
 // StatusError is an answer that is none of 2xx.

@@ -114,6 +114,9 @@ func (s *Systemd) Run(_ context.Context, c command.Cmd) ([]byte, error) {
 		return nil, fmt.Errorf("not known here: %s", c)
 	}
 	u.Log = append(u.Log, strings.Join(slices.DeleteFunc(slices.Clone(c.Argv[1:]), func(s string) bool { return s == "--" }), " "))
+	if verb != "daemon-reload" && u.Units[name] == nil {
+		err = &command.ExitError{Cmd: c, Code: 5, Stderr: fmt.Sprintf("Failed to restart %s: Unit %s not found.\n", name, name)}
+	}
 	if x := u.Units[name]; verb == "restart" && x != nil {
 		x.Starts++
 		x.Active = "active"

@@ -119,14 +119,11 @@ func TestCluster_restartPending(t *testing.T) {
 	w.until(t, "the Event of the recovery", func() bool { return w.events(t, "pending")["Normal Recovered"] != "" })
 }
 
-// A NodeConfig that is deleted, or edited so that it is not kept or has no services
-// any more, still owes its restarts.
+// The restarts of a NodeConfig that is deleted, or edited so that it is not managed any
+// more, stay required.
 func TestCluster_orphanJournals(t *testing.T) {
 	for name, change := range map[string]func(w *clusterWorld, t *testing.T, path string){
 		"deleted": func(w *clusterWorld, t *testing.T, path string) { w.do(t, http.MethodDelete, path, nil) },
-		"without services": func(w *clusterWorld, t *testing.T, path string) {
-			w.do(t, http.MethodPatch, path, body{"spec": body{"services": nil}})
-		},
 		"with a mistake": func(w *clusterWorld, t *testing.T, path string) {
 			w.do(t, http.MethodPatch, path, body{"spec": body{"params": body{"path": "etc"}}})
 		},

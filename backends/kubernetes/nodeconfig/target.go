@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/tlspu/keel/core/drift"
 	"github.com/tlspu/keel/core/restart"
@@ -31,20 +32,34 @@ type target struct {
 	services []string
 	// What the last look gave, and whether the next gives it again: a handler that
 	// cannot look answers once after it acted, and the restarts need a second look.
+	mu                 sync.Mutex // looks may run beside each other
 	declared, observed drift.State
 	again              bool
 }
 
 // Observe appends the leaf of the restarts to the handler's.
 func (t *target) Observe(ctx context.Context) (declared, observed drift.State, err error) {
-	if t.again {
-		t.again, declared, observed = false, t.declared, t.observed
-	} else if declared, observed, err = t.Planner.Observe(ctx); err != nil {
-		return nil, nil, err
+	if declared, observed = t.repeated(); declared == nil {
+		if declared, observed, err = t.Planner.Observe(ctx); err != nil {
+			return nil, nil, err
+		}
 	}
+	t.mu.Lock()
 	t.declared, t.observed = declared, observed
+	t.mu.Unlock()
 	none, units := t.leaf(ctx)
 	return append(slices.Clip(declared), none), append(slices.Clip(observed), units), nil
+}
+
+// repeated is the last look once more, where the next is to give it again.
+func (t *target) repeated() (declared, observed drift.State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.again {
+		return nil, nil
+	}
+	t.again = false
+	return t.declared, t.observed
 }
 
 // Compare uses the handler's own rules where it has some.
@@ -147,7 +162,9 @@ func (t *target) around(r drift.Report, steps []drift.Step, before restart.Recor
 	prove.Field = field
 	if do := prove.Do; save.Blind {
 		prove.Do = func(ctx context.Context) (bool, error) {
+			t.mu.Lock()
 			t.again = true
+			t.mu.Unlock()
 			return do(ctx)
 		}
 	}

@@ -284,7 +284,7 @@ func TestCluster_outage(t *testing.T) {
 
 func TestConnect_refuses(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	for kubeconfig, want := range map[string]string{"": "this is no pod", "/nonexistent": "kubeconfig /nonexistent: "} {
+	for kubeconfig, want := range map[string]string{"": "this is not a pod", "/nonexistent": "kubeconfig /nonexistent: "} {
 		if _, err := Connect(kubeconfig, "keel"); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v, want %s…", kubeconfig, err, want)
 		}

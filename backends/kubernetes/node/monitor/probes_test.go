@@ -88,7 +88,7 @@ func TestPulse(t *testing.T) {
 		{"a long visit", turned(time.Hour), noon.Add(59 * time.Minute), ""},
 		{"a clock that was set back", turned(time.Minute), noon.Add(-time.Hour), ""},
 		{"stands still", turned(time.Minute), noon.Add(61 * time.Second),
-			"the reconcile loop stands still since 2026-10-15T12:00:00Z, for 1m1s; it was to go on within 1m0s"},
+			"the reconcile loop stands still since 2026-10-15T12:00:00Z, for 1m1s; the limit is 1m0s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
