@@ -58,8 +58,9 @@ func (w *clusterWorld) turn(t *testing.T) {
 	w.until(t, "a pass", func() bool { return w.visits(lastly) > before })
 }
 
-// after lets time go by for the agent, and it make a pass then. The first turn may be
-// one of a pass that began before the clock moved.
+// after lets time go by for the agent, and it make a pass then. A NodeConfig with late
+// steps, which restart units, is reported after the one that turn waits for: a second
+// turn is of a later pass, so the whole of the first is known by then.
 func (w *clusterWorld) after(t *testing.T, d time.Duration) {
 	t.Helper()
 	w.ahead.Add(int64(d))
